@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents: links and anchors of *.md resolve, and the files and `make` targets that they name exist. Each public
-declaration in C has a comment, the public headers have enough comments, and each public name in Python has a docstring.
+declaration in C has a comment and each comment a declaration, the public headers have enough comments, and each public name in
+Python has a docstring.
 
     scripts/check_docs.py [--root DIR]
 
@@ -108,6 +109,8 @@ def check_headers(root: Path) -> list[str]:
         where = header.path.relative_to(root)
         findings += [f"{where}:{one.line}: {one.name} has no comment right before it"
                      for one in header.declarations if not one.comment]
+        findings += [f"{where}:{line}: the comment belongs to nothing: a declaration has one comment, right before it"
+                     for line in header.orphans]
     if n_comment < COMMENT_TO_CODE * n_code:
         findings.append(f"include: {n_comment} lines of comments for {n_code} of code, {COMMENT_TO_CODE} for each are wanted")
     return findings

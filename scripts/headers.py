@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+# The title of the part of a header that follows: a line alone, or with dashes below.
+HEADING = re.compile(r"/\* [^.\n]*(\*/|\n \* ---)")
 # Of one header: what is no declaration.
 GUARD = re.compile(r"^#define PENSTOCK_\w+_H$")
 NAME = {
@@ -42,6 +44,7 @@ class Header:
     path: Path
     overview: str
     declarations: list[Declaration]
+    orphans: list[int]  # lines of comments before another comment or a blank line, which describe nothing
 
 
 def comment_text(comment: str) -> str:
@@ -92,6 +95,7 @@ def read(path: Path) -> Header:
     text = path.read_text()
     overview = text[: text.index("*/") + 2]
     declarations: list[Declaration] = []
+    orphans: list[int] = []
     seen: set[tuple[str, str]] = set()
     at, comment = len(overview), ""
     while at < len(text):
@@ -100,6 +104,8 @@ def read(path: Path) -> Header:
         elif text.startswith("/*", at):
             stop = text.index("*/", at) + 2
             comment = text[at:stop]
+            if re.compile(r"\s*/\*|\n\n|\s*\Z").match(text, stop) and not HEADING.match(comment):
+                orphans.append(text.count("\n", 0, at) + 1)
         elif passed_over(text, at):
             stop = text.find("\n", at)
         else:
@@ -116,7 +122,7 @@ def read(path: Path) -> Header:
         if text.startswith("\n\n", stop):
             comment = ""
         at = stop
-    return Header(path, comment_text(overview), declarations)
+    return Header(path, comment_text(overview), declarations, orphans)
 
 
 def read_all(root: Path) -> list[Header]:

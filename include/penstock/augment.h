@@ -149,47 +149,6 @@ enum pst_pad_mode {
     PST_PAD_SYMMETRIC = 3
 };
 
-/* Operations that cannot be streamed (those from PST_OP_INVERT to PST_OP_AUGMIX but PST_OP_ERASING,
- * and colour operations) need the whole picture in scratch memory of a worker: width * height
- * pixels, twice for most of them. Put them after the crop or resize, where the picture is small.
- *
- * Warps (PST_OP_AFFINE to PST_OP_ELASTIC) keep the size of the picture. Their maps are
- * torchvision's: the centre of pixel i is i + 0.5, and the middle of the picture is the origin
- * unless `center` says otherwise. Masks take the nearest pixel and `mask_fill`. A box becomes the
- * smallest upright one around its warped corners, and a keypoint moves with the picture.
- *
- * RandomApply and RandomChoice are followed by their inner operations in the array. These are
- * skipped together or one by one; groups do not nest.
- *
- * Policies choose operations by the sample's random numbers, from the list of torchvision:
- * Identity, ShearX, ShearY, TranslateX, TranslateY, Rotate, Brightness, Color, Contrast, Sharpness,
- * Posterize, Solarize, AutoContrast and Equalize (AutoAugment has Invert, too). Strengths grow
- * evenly with the magnitude, 0 to n_magnitudes - 1, up to
- *
- *     RandAugment, AutoAugment   shear 0.3 (tangent), shift 150 / 331 of the side, 30 degrees,
- *                                factors 1 - 0.9 to 1 + 0.9, 8 to 4 bits
- *     TrivialAugment             shear 0.99, shift 32 pixels, 135 degrees, factors 1 - 0.99 to
- *                                1 + 0.99, 8 to 2 bits
- *     AugMix                     shear 0.3, shift a third of the side, 30 degrees, factors 1 - 0.9
- * to 1 + 0.9, 4 to 0 bits; magnitudes 0 to severity - 1 of 10
- *
- * Operations with a sign get it by a coin. AugMix mixes the image and mixture_width chains of
- * operations: the share of the image and the shares of the chains come from Dirichlet distributions
- * with the parameter alpha[0].
- *
- * RandomIoUCrop draws one of `overlaps`, then up to `trials` crops. A crop is taken if it holds the
- * centre of a box and its overlap (intersection over union) with one of these boxes is at least the
- * one drawn. An overlap of 1 or more leaves the picture as it is. If no crop was taken, all is
- * drawn again, at most 100 times; then the picture stays. It also stays if there are no boxes;
- * boxes without an area do not count. Boxes whose centre is outside of the crop are left without an
- * area, so that the loader drops them (pst_field_output.keep_boxes).
- *
- * MapLabels is done on the rows that come out of crops, resizes and flips. Padding before it is
- * mapped with the mask, and padding after it is not: `mask_fill` there is one of the new classes.
- *
- * RandomErasing writes to the finished row: its rectangle is drawn by torchvision's rule, smaller
- * than the image on both sides, in ten tries; if none fits, nothing is erased. */
-
 /* Views of a sample. pst_field_output.as delivers views of an image under a name of their own. So a
  * field may be listed several times: as itself, and any number of times with `as`. A view has the
  * operations of its entry and draws of its own: view v has the random parameters of view v, and
@@ -210,7 +169,49 @@ enum pst_pad_mode {
 
 /* One operation. `kind` says which members count (see enum pst_op_kind); the others are ignored.
  * Prepare it with pst_op_init, which fills in the defaults of that kind. It goes in arrays: the
- * size of an element is pst_loader_options.op_nbytes. */
+ * size of an element is pst_loader_options.op_nbytes.
+ *
+ * Operations that cannot be streamed (those from PST_OP_INVERT to PST_OP_AUGMIX but PST_OP_ERASING,
+ * and colour operations) need the whole picture in scratch memory of a worker: width * height
+ * pixels, twice for most of them. Put them after the crop or resize, where the picture is small.
+ *
+ * Warps (PST_OP_AFFINE to PST_OP_ELASTIC) keep the size of the picture. Their maps are
+ * torchvision's: the centre of pixel i is i + 0.5, and the middle of the picture is the origin
+ * unless `center` says otherwise. Masks take the nearest pixel and `mask_fill`. A box becomes the
+ * smallest upright one around its warped corners, and a keypoint moves with the picture.
+ *
+ * RandomApply and RandomChoice are followed by their inner operations in the array. These are
+ * skipped together or one by one; groups do not nest.
+ *
+ * Policies choose operations by the sample's random numbers, from the list of torchvision:
+ * Identity, ShearX, ShearY, TranslateX, TranslateY, Rotate, Brightness, Color, Contrast, Sharpness,
+ * Posterize, Solarize, AutoContrast and Equalize (AutoAugment has Invert, too). Strengths grow
+ * evenly with the magnitude, 0 to n_magnitudes - 1, up to
+ *
+ *     RandAugment, AutoAugment   shear 0.3 (tangent), shift 150 / 331 of the side, 30 degrees,
+ *                                factors 1 - 0.9 to 1 + 0.9, 8 to 4 bits
+ *     TrivialAugment             shear 0.99, shift 32 pixels, 135 degrees, factors 1 - 0.99 to
+ *                                1 + 0.99, 8 to 2 bits
+ *     AugMix                     shear 0.3, shift a third of the side, 30 degrees,
+ *                                factors 1 - 0.9 to 1 + 0.9, 4 to 0 bits; magnitudes 0 to
+ *                                severity - 1 of 10
+ *
+ * Operations with a sign get it by a coin. AugMix mixes the image and mixture_width chains of
+ * operations: the share of the image and the shares of the chains come from Dirichlet distributions
+ * with the parameter alpha[0].
+ *
+ * RandomIoUCrop draws one of `overlaps`, then up to `trials` crops. A crop is taken if it holds the
+ * centre of a box and its overlap (intersection over union) with one of these boxes is at least the
+ * one drawn. An overlap of 1 or more leaves the picture as it is. If no crop was taken, all is
+ * drawn again, at most 100 times; then the picture stays. It also stays if there are no boxes;
+ * boxes without an area do not count. Boxes whose centre is outside of the crop are left without an
+ * area, so that the loader drops them (pst_field_output.keep_boxes).
+ *
+ * MapLabels is done on the rows that come out of crops, resizes and flips. Padding before it is
+ * mapped with the mask, and padding after it is not: `mask_fill` there is one of the new classes.
+ *
+ * RandomErasing writes to the finished row: its rectangle is drawn by torchvision's rule, smaller
+ * than the image on both sides, in ten tries; if none fits, nothing is erased. */
 struct pst_op {
     enum pst_op_kind kind;
     uint32_t height, width;               /* output size, pixels */

@@ -163,22 +163,6 @@ enum pst_pin {
 /* pst_field_output.channels may be this: as many as each image has stored, 1 to 4. */
 #define PST_CHANNELS_STORED 255
 
-/* Says how one field is delivered.
- *
- * A sample has one geometry, that of its leading image: the field `image`, else the first image
- * delivered as pixels, else the first such mask. Masks and further images without operations follow
- * it, whatever colour operations it has. If they have operations, these must have the same
- * geometric ones (kind, order and parameters but interpolation, no_antialias and fill), else
- * pst_loader_open returns PST_ERROR_ARGUMENT. Masks are interpolated by nearest, or by
- * nearest-exact if their operations say so. Boxes and keypoints follow, too.
- *
- * A sample is bad if a mask (or a further image, if operations move it) has another size than the
- * image, or if boxes lie outside of it, have no area or are not finite. Values made for the
- * stored picture (made_for) are rotated with it. If ignore_orientation is set, those made for the
- * upright picture are rotated back.
- *
- * Fields of the data set that are not listed are delivered by the defaults (images: u8, HWC, 3
- * channels, no operation). To leave fields out, set only_listed in the loader options. */
 /* One of the forms over which the rows of a field are divided. Zero-initialise. */
 struct pst_form_share {
     /* The first variant that has it; NONE: variant number `variant`, of whatever form. */
@@ -203,8 +187,25 @@ enum pst_form_choice {
     PST_FORM_CHOICE_MEASURED = 2
 };
 
-/* Says how a field is delivered. Zero in any member takes the default; the size of an element of an
- * array of them is pst_loader_options.field_nbytes. */
+/* Says how one field is delivered.
+ *
+ * A sample has one geometry, that of its leading image: the field `image`, else the first image
+ * delivered as pixels, else the first such mask. Masks and further images without operations follow
+ * it, whatever colour operations it has. If they have operations, these must have the same
+ * geometric ones (kind, order and parameters but interpolation, no_antialias and fill), else
+ * pst_loader_open returns PST_ERROR_ARGUMENT. Masks are interpolated by nearest, or by
+ * nearest-exact if their operations say so. Boxes and keypoints follow, too.
+ *
+ * A sample is bad if a mask (or a further image, if operations move it) has another size than the
+ * image, or if boxes lie outside of it, have no area or are not finite. Values made for the
+ * stored picture (made_for) are rotated with it. If ignore_orientation is set, those made for the
+ * upright picture are rotated back.
+ *
+ * Fields of the data set that are not listed are delivered by the defaults (images: u8, HWC, 3
+ * channels, no operation). To leave fields out, set only_listed in the loader options.
+ *
+ * Zero in any member takes the default; the size of an element of an array of them is
+ * pst_loader_options.field_nbytes. */
 struct pst_field_output {
     const char *name;
     const struct pst_op *ops; /* Images, masks. */

@@ -34,6 +34,18 @@ def test_a_function_without_a_comment_and_bare_headers_are_found(tmp_path):
     assert check_docs.check_headers(tmp_path) == []
 
 
+def test_a_comment_that_belongs_to_nothing_is_found(tmp_path):
+    header = tmp_path / "include" / "a.h"
+    header.parent.mkdir()
+    whole = ("/* a.h - for\n * this test. */\n\n/* Part */\n\n/* Other part\n * --------- */\n\n"
+             "/* Says it.\n * All. */\nstruct pst_a {\n    int x;\n};\n")
+    header.write_text(whole)
+    assert check_docs.check_headers(tmp_path) == []
+    for lost in ("/* Of another. */\n/* Says it.", "/* Of another.\n * Struct. */\n\n/* Says it."):
+        header.write_text(whole.replace("/* Says it.", lost))
+        assert [each for each in check_docs.check_headers(tmp_path) if "a.h:9: the comment belongs to nothing" in each]
+
+
 @pytest.mark.parametrize("line, words", [
     ("[a](absent.md)", "no such file"),
     ("![a](absent.png)", "no such file"),
