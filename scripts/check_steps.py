@@ -153,6 +153,7 @@ def long_steps() -> list[Step]:
         Step("long", "ctest", [*build("check", options=("-DPST_PTX_TESTS=ON",)), ctest("check", long=True)]),
         Step("ctest-other", "ctest", [ctest("check", "-E", ASAN_LEAVES_OUT, without=BY_LEVEL)]),
         Step("ctest-few", "ctest", [ctest("check", "-R", HAS_FEW)]),
+        Step("members", "script", [[PYTHON, "scripts/check_members.py", str(BUILD / "check")]]),
         *at_levels("loader"),
         Step("python-long", "pytest", [pytest("python/tests", "-m", "long")]),
         Step("build-clang", "script", build("clang")),

@@ -131,10 +131,23 @@ def test_iteration_goes_on_after_an_error(damaged):
     ({"channels": 2}, "2 channels are not possible"),
     ({"dtype": {"label": "int64"}}, "of type int"),
     ({"dtype": "int64"}, "an image of 8 bits cannot be delivered as int64"),
+    ({"prefetch": True}, "prefetch is a whole number, not True"),
+    *(({name: value}, f"{name} is True or False, not {value!r}")
+      for name in ("shuffle", "drop_last", "padding", "verify", "ignore_orientation", "scaled_decode")
+      for value in ("no", 2, None, 1.0)),
+    ({"scaled_decode": {"image": "yes"}}, "scaled_decode is True or False, not 'yes'"),
+    ({"fields": ["imge"]}, "no field 'imge' in .*: did you mean 'image'"),
 ])
 def test_wrong_arguments(packed, options, text):
     with pytest.raises(ps.errors.ArgumentError, match=text):
         loader_of(packed, **options)
+
+
+def test_truth_values(packed):
+    for value in (True, 1, np.True_):
+        loader = loader_of(packed, shuffle=value, drop_last=value, seed=4)
+        assert [batch["index"].tolist() for batch in loader] == [
+            batch["index"].tolist() for batch in loader_of(packed, shuffle=True, drop_last=True, seed=4)]
 
 
 def test_a_device_that_is_there(packed):

@@ -50,7 +50,7 @@ class FieldOptions:
         for name in named:
             if name not in known:
                 raise ArgumentError(
-                    f"no field {name!r} in {self._dataset.path}: it has {', '.join(known)}",
+                    f"no field {name!r} in {self._dataset.path}{_options.nearest(name, list(known))}",
                     dataset=self._dataset.path,
                 )
         pairs = self._given["pairs"]
@@ -91,7 +91,7 @@ class FieldOptions:
                 raise ArgumentError(f'field {field.name!r} is bfloat16: use output="torch"')
             return options
         options["own_geometry"] = field.name in self._given["own_geometry"]
-        options["ignore_orientation"] = bool(self._given["ignore_orientation"])
+        options["ignore_orientation"] = _options.flag("ignore_orientation", self._given["ignore_orientation"])
         if self._given["variants"] and field.name in self._given["variants"]:
             options["form_mask"] = self._form_mask(field)
         if field.name in self._given["encoded"]:
@@ -114,7 +114,7 @@ class FieldOptions:
             value = self._of_field(name, field.name, None)
             if value is not None:
                 options |= self._pixel_option(name, value)
-        options["scaled_decode"] = bool(self._of_field("scaled_decode", field.name, False))
+        options["scaled_decode"] = _options.flag("scaled_decode", self._of_field("scaled_decode", field.name, False))
         channels = self._of_field("channels", field.name, None)
         asked = _transforms.output_channels(shown, ops)
         if channels == "stored" and not asked:
@@ -220,7 +220,7 @@ class FieldOptions:
                 raise ArgumentError("min_area is above 0 pixels^2; keep_boxes=True keeps all boxes")
             options["min_area"] = float(given["min_area"])
             options["min_visibility"] = float(given["min_visibility"])
-            options["keep_boxes"] = bool(given["keep_boxes"])
+            options["keep_boxes"] = _options.flag("keep_boxes", given["keep_boxes"])
         per_box = given["per_box"]
         if per_box is None:
             return

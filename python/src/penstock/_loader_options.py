@@ -36,7 +36,7 @@ def add_bad_samples(given: Mapping[str, Any], options: dict[str, Any]) -> None:
         options["on_empty"] = _options.choice("on_empty", on_empty, ON_EMPTY)
         if on_error != "skip":
             raise ArgumentError(f'on_empty={on_empty!r} says what on_error="skip" does')
-    options["no_padding"] = not given["padding"]
+    options["no_padding"] = not _options.flag("padding", given["padding"])
 
 
 def add_share(given: Mapping[str, Any], options: dict[str, Any]) -> None:
@@ -130,7 +130,7 @@ def _form_number(name: str) -> int:
 
 
 def order_number(given: Mapping[str, Any]) -> int:
-    order, shuffle = given["order"], bool(given["shuffle"])
+    order, shuffle = given["order"], _options.flag("shuffle", given["shuffle"])
     if order is None:
         order = "shuffled" if shuffle or given["weights"] is not None else "sequential"
     elif shuffle and order == "sequential":
@@ -246,7 +246,7 @@ def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[st
         "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),
         "order": order_number(given),
         "seed": _options.count("seed", given["seed"], 0, 2**64 - 1),
-        "drop_last": bool(given["drop_last"]),
+        "drop_last": _options.flag("drop_last", given["drop_last"]),
         "num_workers": _options.workers(given["num_workers"]),
         "prefetch": _options.count("prefetch", given["prefetch"], 1, 2**16),
         "host_memory": _options.nbytes("host_memory", given["host_memory"]),
@@ -260,7 +260,7 @@ def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[st
         "throttle_bytes_per_second": float(throttle[0]),
         "throttle_latency_seconds": float(throttle[1]),
         "throttle_requests": _options.count("throttle[2]", tuple(throttle)[-1], 0, 256) if len(throttle) == 3 else 0,
-        "no_verify": not given["verify"],
+        "no_verify": not _options.flag("verify", given["verify"]),
     }
     if given["cache_plan"] is not None:
         options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], dataset)

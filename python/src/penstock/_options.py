@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import _native
@@ -68,11 +69,26 @@ def nbytes(name: str, value: int | float | str) -> int:
     return int(number)
 
 
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Returns the end of an error about an unknown word: the nearest known one, or all of them."""
+    near = difflib.get_close_matches(word, known, 1)
+    return f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+
+
+def flag(name: str, value: Any) -> bool:
+    """Returns a bool of Python or numpy, or 0 or 1. A text such as "no" would be true."""
+    if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):
+        return bool(value)
+    raise ArgumentError(f"{name} is True or False, not {value!r}")
+
+
 def count(name: str, value: Any, low: int, high: int = 2**32 - 1) -> int:
     try:
         number = int(value.__index__())
     except AttributeError:
         raise ArgumentError(f"{name} is a whole number, not {value!r}") from None
+    if isinstance(value, bool):
+        raise ArgumentError(f"{name} is a whole number, not {value!r}")
     if not low <= number <= high:
         raise ArgumentError(f"{name} must be {low} to {high}, not {value!r}")
     return number

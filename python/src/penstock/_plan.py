@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import difflib
 import inspect
 import json
 import math
@@ -253,8 +252,7 @@ def check_options(**given: Any) -> None:
     known = inspect.signature(plan).parameters
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            raise ArgumentError(f"plan has no argument {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
+            raise ArgumentError(f"plan has no argument {name!r}{_options.nearest(name, list(known))}")
     values = {name: given.get(name, known[name].default) for name in known}
     if values["goal"] not in _ways.GOALS:
         raise ArgumentError(f"goal is one of {', '.join(_ways.GOALS)}, not {values['goal']!r}")

@@ -476,7 +476,7 @@ class Dataset:
         place = self._places.get(field)
         if place is None:
             raise ArgumentError(
-                f"no field {field!r} in {self._path}: it has {', '.join(self._places)}",
+                f"no field {field!r} in {self._path}{_options.nearest(str(field), list(self._places))}",
                 dataset=self._path,
             )
         return place

@@ -126,7 +126,7 @@ class CachedImages(Sequence[Any]):
             "color": _options.choice("color", color, _COLORS),
             "ignore_orientation": _options.choice("orientation", orientation, _ORIENTATIONS) == 1,
             "channels": _options.count("channels", channels, 0, 4),
-            "no_verify": not verify,
+            "no_verify": not _options.flag("verify", verify),
         }
         if _options.choice("output", output, _OUTPUTS) == 1:
             import torch

@@ -113,7 +113,7 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
             return image, label
         for name in as_tuple:
             if name not in fields and name != "index":
-                raise ArgumentError(f"as_tuple: no field {name!r}, there are {', '.join(fields)}")
+                raise ArgumentError(f"as_tuple: no field {name!r}{_options.nearest(name, list(fields))}")
         return tuple(as_tuple)
 
     @property

@@ -19,13 +19,13 @@ Sizes are pixels, (height, width). A chain may hold ``Normalize`` once, at its e
 
 from __future__ import annotations
 
-import difflib
 import json
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
+from . import _options
 from ._detection import (
     _DETECTION_MOVING,
     _FOR_ANNOTATIONS,
@@ -476,11 +476,6 @@ def to_json(transforms: Transform | Sequence[Transform] | Mapping[str, Sequence[
     return json.dumps(plain, indent=2)
 
 
-def _near(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, 1)
-    return f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
-
-
 def _argument(value: object) -> object:
     """An argument from JSON: a list as tuple, an object as the operation that it is."""
     return tuple(value) if isinstance(value, list) else _from_plain(value) if isinstance(value, dict) else value
@@ -492,7 +487,7 @@ def _from_plain(plain: object) -> Transform:
     known = [name for name in __all__ if name[0].isupper() and name not in _NO_OPERATIONS]
     name = plain["op"]
     if name not in known:
-        raise ArgumentError(f"no operation {name!r}{_near(name, known)}")
+        raise ArgumentError(f"no operation {name!r}{_options.nearest(name, known)}")
     operation: type[Transform] = globals()[name]
     arguments = {key: _argument(value) for key, value in plain.items() if key != "op"}
     if name in ("RandomApply", "RandomChoice") and "transforms" in plain:
@@ -500,7 +495,7 @@ def _from_plain(plain: object) -> Transform:
     parameters = {field.name: field for field in fields(operation)}  # type: ignore[arg-type]
     for key in arguments:
         if key not in parameters:
-            raise ArgumentError(f"{name}: no argument {key!r}{_near(key, list(parameters))}")
+            raise ArgumentError(f"{name}: no argument {key!r}{_options.nearest(key, list(parameters))}")
     for key, field in parameters.items():
         if field.default is MISSING and key not in arguments:
             raise ArgumentError(f"{name}: the argument {key!r} is missing")

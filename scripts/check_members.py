@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Checks that tests/options sees each mistake in the tables of members: takes each row out, and gives each row that jobs can share
+the use JOB, one at a time; the test must fail each time.
+
+    scripts/check_members.py BUILD
+
+BUILD: a build with tests, for the objects of base/. Two minutes or so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLES = ROOT / "src" / "options" / "options_members.c"
+TEST = ROOT / "tests" / "options" / "test_options_members.c"
+ROW = re.compile(r"^    (?:NUMBER|LIMITED|ARRAY|ENUM|POINTER|COUNT)\((\w+), (\w+), (\w+).*\),\n", re.MULTILINE)
+COMPILE = ["cc", "-std=gnu17", "-O0", "-w", "-D_GNU_SOURCE", *(f"-I{ROOT / name}" for name in ("include", "src", "tests"))]
+
+
+def mutants(text: str) -> list[tuple[str, str]]:
+    """Returns what was done to the tables, and the tables then."""
+    found = []
+    for row in ROW.finditer(text):
+        name = f"{row[1].lower()}.{row[2]}"
+        found.append((f"{name} without a row", text[:row.start()] + text[row.end():]))
+        if row[3] in ("ORDER", "ROWS", "READING"):
+            found.append((f"{name} as a job's own", text[:row.start(3)] + "JOB" + text[row.end(3):]))
+    return found
+
+
+def run(*command: str | Path) -> None:
+    subprocess.run(command, check=True)
+
+
+def passes(folder: Path, number: int, text: str, rest: list[Path]) -> bool:
+    """Whether the test passes with these tables."""
+    source, program = folder / f"{number}.c", folder / f"test_{number}"
+    source.write_text(text)
+    run(*COMPILE, source, *rest, "-lcmocka", "-lxxhash", "-lpthread", "-lm", "-o", program)
+    done = subprocess.run([program, ROOT / "tests" / "headers" / "abi.txt"], capture_output=True, timeout=60)
+    source.unlink()
+    program.unlink()
+    return done.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=Path)
+    build = parser.parse_args().build
+    text = TABLES.read_text()
+    changed = mutants(text)
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        folder = Path(name)
+        test = folder / "test.o"
+        run(*COMPILE, "-c", TEST, "-o", test)
+        objects = build / "src" / "base" / "CMakeFiles" / "pst_room_base.dir"
+        rest = [test, *(objects / f"{source.name}.o" for source in sorted((ROOT / "src" / "base").glob("*.c")))]
+        if not passes(folder, 0, text, rest):
+            print("members: the test fails with the tables as they are")
+            return 1
+        each = pool.map(lambda i: passes(folder, i + 1, changed[i][1], rest), range(len(changed)))
+        missed = [what for (what, _), passed in zip(changed, each, strict=True) if passed]
+    for what in missed:
+        print(f"{TABLES.relative_to(ROOT)}: no test fails with {what}")
+    print(f"members: {len(changed) - len(missed)} of {len(changed)} mistakes are seen")
+    return 1 if missed or len(changed) < 300 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
