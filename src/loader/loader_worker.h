@@ -78,10 +78,15 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
                                         struct pst_error *err);
 /* It may be opened again, and goes on with its clocks. */
 void psti_loader_worker_close(struct psti_loader_worker *worker);
+/* Opens decoder and run again if they were closed to give back scratch of the reserve. */
+enum pst_status psti_loader_worker_ready(struct psti_loader_worker *worker, struct pst_error *err);
 /* Number of the worker in a trace: 0 is the calling thread. */
 uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker);
 /* Gets larger scratch if possible. True: the row is worth another try. */
 bool psti_loader_worker_grow(struct psti_loader_worker *worker);
+/* To be called after an image. Reserves the scratch that would have decoded it faster, for the next
+ * one. */
+void psti_loader_worker_grow_extra(struct psti_loader_worker *worker);
 /* True if other workers found that images need more scratch. This worker then takes it before it
  * meets such an image. */
 bool psti_loader_worker_lags(const struct psti_loader_worker *worker);
