@@ -71,8 +71,8 @@ bool psti_loader_worker_lags(const struct psti_loader_worker *worker)
            atomic_load(&loader->wanted_max) > worker->seen_wanted;
 }
 
-/* Takes over the largest grant so far, unless that exceeds this worker's share of host_memory: then
- * the worker grows at its first large image. */
+/* Raises this worker's scratch to the largest that any worker has been granted. If that exceeds the
+ * worker's share of host_memory, it grows at its first large image instead. */
 void psti_loader_worker_catch_up(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;

@@ -78,7 +78,8 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
                                         struct pst_error *err);
 /* It may be opened again, and goes on with its clocks. */
 void psti_loader_worker_close(struct psti_loader_worker *worker);
-/* Opens decoder and run again if they were closed to give back scratch of the reserve. */
+/* Opens the worker's decoder and its run again, if it closed them to give scratch back to the
+ * reserve. */
 enum pst_status psti_loader_worker_ready(struct psti_loader_worker *worker, struct pst_error *err);
 /* Number of the worker in a trace: 0 is the calling thread. */
 uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker);

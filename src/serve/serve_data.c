@@ -1,8 +1,8 @@
 /* serve_data.c - data sets as the service has them: with the descriptors that a client sent.
  *
- * Closing a file may wait for its storage: file systems over a network or of a program (NFS, FUSE)
- * write back, or ask, first. So workers close them, in a few lanes of their own by the data sets'
- * identities: a set whose storage stands still does not keep the workers from others. */
+ * Closing a file may wait for its storage: NFS or FUSE may first write data back, or ask their
+ * server. So workers close files. The work waits in a few lanes, which identities choose: if the
+ * storage of one data set stands still, only the closings in its lane wait. */
 #include "serve/serve.h"
 
 #include "base/alloc.h"

@@ -80,7 +80,7 @@ static size_t count_audio(const struct pst_loader_options *options)
     return n;
 }
 
-/* Returns n_labels of all operations, in elements. */
+/* Returns the sum of n_labels over all operations: elements, not bytes. */
 static size_t count_labels(const struct pst_loader_options *options)
 {
     size_t n = 0;

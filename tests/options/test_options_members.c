@@ -124,7 +124,7 @@ static void each_count_has_its_pointer(void **state)
     }
 }
 
-/* What the host service does not get, because each job does it for itself. */
+/* Members that are not sent to the host service, because each job acts on them by itself. */
 static const struct {
     enum pst_struct which;
     const char *name, *reason;
@@ -267,7 +267,7 @@ static void descriptions_have_the_callers_size(void **state)
     memset(&member, 0x55, sizeof member);
     assert_int_equal(pst_describe(PST_STRUCT_OP, 1, &member, sizeof name), PST_OK);
     assert_string_equal(member.name, "height");
-    assert_int_equal(member.count, 0x55555555); /* a caller that is older has no such member */
+    assert_int_equal(member.count, 0x55555555); /* beyond the caller's struct: not written */
     assert_int_equal(pst_describe((enum pst_struct)0, 0, &member, sizeof member),
                      PST_ERROR_ARGUMENT);
     assert_int_equal(pst_describe((enum pst_struct)9, 0, &member, sizeof member),

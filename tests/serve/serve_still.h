@@ -1,6 +1,6 @@
-/* serve_still.h - storage that stands still, in one process: from now on its reads and writes of
- * files whose path has a certain part wait until they are let go, and so does closing them. A
- * program that is linked with this has the C library's pread, preadv, pwrite and close replaced. */
+/* serve_still.h - storage that stands still, in one process: from now on reading, writing
+ * or closing a file whose path has a certain part waits until the test lets it go. This file
+ * replaces the C library's pread, preadv, pwrite and close in the program. */
 #ifndef PST_TESTS_SERVE_STILL_H
 #define PST_TESTS_SERVE_STILL_H
 

@@ -222,7 +222,8 @@ static void a_job_that_leaves_its_stuck_stream_stops_nobody(void **state)
     await_fds(n_fds);
 }
 
-/* The service's descriptors when it has done what clients that left have caused. */
+/* Waits until the service has finished with clients that left. Returns how many descriptors it has
+ * open then. */
 static unsigned count_fds(void)
 {
     unsigned n = 0, before;
@@ -243,7 +244,7 @@ static void check_closing(bool shares)
     check_well_images();
     begin_victim(&before);
     (void)end_victim(&before);
-    unsigned n_fds = count_fds(); /* with those of the cache's tables and memory */
+    unsigned n_fds = count_fds(); /* the cache's tables and memory among them */
     begin_victim(&victim);
     pthread_join(victim.thread, NULL);
     assert_int_equal(victim.n, N_STUCK);
@@ -274,7 +275,8 @@ static void stuck_closings_hold_nobody_up(void **state)
     check_closing(true);
 }
 
-/* A client comes to a data set that is open: what it sent is closed, which waits for storage. */
+/* A client joins a data set that the service has open already. The service does not need the
+ * descriptors that the client sent, and closes them, which waits for storage. */
 static void descriptors_that_are_not_needed_hold_nobody_up(void **state)
 {
     (void)state;

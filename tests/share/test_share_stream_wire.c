@@ -237,7 +237,7 @@ static void the_digest_sees_what_decides_about_rows(void **state)
     assert_true(digest_of(&other) == digest);
 }
 
-/* Options in which each struct whose members are tried occurs, and what is parsed of them. */
+/* Options with one of each struct whose members the test changes. */
 struct whole {
     struct pst_loader_options options;
     struct pst_field_output field;
@@ -268,7 +268,7 @@ static const struct {
              {PST_STRUCT_OP, offsetof(struct whole, op)},
              {PST_STRUCT_AUDIO_OP, offsetof(struct whole, audio)}};
 
-/* The struct of parsed options that `tried[k]` is. */
+/* Returns the struct of the parsed options that corresponds to tried[k]. */
 static const void *struct_of(const struct psti_share_options *parsed, int k)
 {
     const struct pst_field_output *field = parsed->options.fields;
@@ -301,8 +301,8 @@ static void check_change(int k, const struct pst_member *member, uint32_t i, uin
     psti_free(bytes);
 }
 
-/* Each member is as the tables say: it changes the digest, or comes without that, or does not come.
- * tests/options holds the tables against the headers. */
+/* What a member's row says is so: the service gets the member and the digest depends on it; or it
+ * gets the member alone; or neither. tests/options compares the tables with the headers. */
 static void the_digest_sees_each_member(void **state)
 {
     struct whole whole;
@@ -325,7 +325,7 @@ static void the_digest_sees_each_member(void **state)
     assert_true(n_decide > 100);
 }
 
-/* What pointers lead to decides, too. The names are those of the tables: one more fails here. */
+/* What a pointer leads to decides, too. The list of names must have all pointers of the tables. */
 static void the_digest_sees_what_pointers_lead_to(void **state)
 {
     static const uint64_t one[1] = {1};
