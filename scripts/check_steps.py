@@ -127,6 +127,7 @@ def check_steps() -> list[Step]:
         Step("ctest", "ctest", [ctest("check", "-L", BY_LEVEL)], FEW, 75),
         Step("ctest-slow", "ctest", [ctest("check", "-R", ASAN_LEAVES_OUT, without=BY_LEVEL)], budget_s=45),
         *at_levels(KERNELS, 25),
+        Step("circles", "script", [[PYTHON, "scripts/check_circles.py", str(BUILD / "check")]], budget_s=3),
         Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]], budget_s=2),
         Step("abi", "script", [[PYTHON, "scripts/check_abi.py", str(BUILD / "check")]], budget_s=2),
         Step("build-asan", "script", build("asan"), budget_s=165),

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import check
+import check_circles
 import check_docs
 import check_package
 import check_steps
@@ -44,6 +45,26 @@ def test_a_comment_that_belongs_to_nothing_is_found(tmp_path):
     for lost in ("/* Of another. */\n/* Says it.", "/* Of another.\n * Struct. */\n\n/* Says it."):
         header.write_text(whole.replace("/* Says it.", lost))
         assert [each for each in check_docs.check_headers(tmp_path) if "a.h:9: the comment belongs to nothing" in each]
+
+
+def test_files_that_call_each_other_are_a_circle():
+    a, b, c, d, e = (Path(name) for name in "abcde")
+    assert check_circles.circles({a: {b}, b: {c, d}, c: {a}, d: {e}, e: {d}}) == [[a, b, c], [d, e]]
+    assert check_circles.circles({a: {b, c}, b: {c}, c: set()}) == []
+
+
+@pytest.mark.parametrize("now, known, all_kernels, words", [
+    ([], [], True, None),
+    ([3, 2], [3, 2], True, None),
+    ([2], [], True, "circles of [2] files, at most none"),
+    ([3, 3], [3, 2], False, "circles of [3, 3] files, at most [3, 2]"),
+    ([3, 2, 2], [4, 2], False, "circles of [3, 2, 2]"),
+    ([2], [3], True, "lower the entry"),
+    ([2], [3], False, None),  # a machine without some of the kernels
+])
+def test_circles_may_not_grow(now, known, all_kernels, words):
+    found = check_circles.finding("room", now, known, all_kernels)
+    assert found is None if words is None else words in found
 
 
 @pytest.mark.parametrize("line, words", [
