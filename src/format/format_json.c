@@ -1,5 +1,5 @@
-/* format_json.c - the JSON that a data set may hold. Pure: the writer checks values before it
- * stores them, and readers check values that they find.
+/* format_json.c - the JSON and texts that a data set may hold. Pure: the writer checks values
+ * before it stores them, and readers check values that they find.
  *
  * A text that passes is accepted by Python's json.loads with any usual recursion limit. The
  * rules are RFC 8259, and in addition the words NaN, Infinity and -Infinity (which json.dumps
@@ -185,4 +185,11 @@ const char *psti_format_json_problem(const void *bytes, size_t nbytes)
     struct text rest = {at, end};
     skip_space(&rest);
     return rest.at == rest.end ? NULL : "goes on behind its end";
+}
+
+const char *psti_format_text_problem(enum pst_field_type type, const void *bytes, size_t nbytes)
+{
+    if (type == PST_FIELD_JSON)
+        return nbytes == 0 ? NULL : psti_format_json_problem(bytes, nbytes);
+    return type == PST_FIELD_TEXT && !psti_format_is_utf8(bytes, nbytes) ? "is not UTF-8" : NULL;
 }

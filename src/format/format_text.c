@@ -52,13 +52,6 @@ bool psti_format_is_utf8(const void *bytes, size_t nbytes)
     return psti_format_utf8_valid(bytes, nbytes) == nbytes;
 }
 
-const char *psti_format_text_problem(enum pst_field_type type, const void *bytes, size_t nbytes)
-{
-    if (type == PST_FIELD_JSON)
-        return nbytes == 0 ? NULL : psti_format_json_problem(bytes, nbytes);
-    return type == PST_FIELD_TEXT && !psti_format_is_utf8(bytes, nbytes) ? "is not UTF-8" : NULL;
-}
-
 const char *psti_format_name_problem(const char *name, size_t nbytes)
 {
     if (nbytes == 0)

@@ -1,11 +1,9 @@
-/* share_host.c - the handle of the host cache, and requests to the service about itself. Each
- * request has a connection of its own, so a handle holds nothing that a lost service could break.
- */
+/* share_host.c - the handle of the host cache. Each request has a connection of its own, so a
+ * handle holds nothing that a lost service could break. */
 #include "share/share_host.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/clock.h"
 #include "base/options.h"
 #include "base/sealed.h"
 #include "share/share_control_wire.h"
@@ -14,34 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-enum pst_status psti_share_request(const char *path, enum psti_message_kind kind,
-                                   void (*put)(struct psti_wire_out *out, const void *ctx),
-                                   const void *ctx, enum psti_message_kind answer,
-                                   const struct psti_share_stop *stop, struct psti_message *message,
-                                   struct pst_error *err)
-{
-    int fd;
-    enum pst_status status =
-        psti_share_connect(path, PSTI_SESSION_CONTROL, PSTI_LINK_WAIT_NS, stop, &fd, NULL, err);
-    if (status != PST_OK)
-        return status;
-    struct psti_wire_out out = psti_share_begin(message->bytes);
-    if (put)
-        put(&out, ctx);
-    size_t nbytes = psti_share_finish(&out, kind, 1, 0);
-    if (nbytes == 0)
-        status = psti_fail(err, PST_ERROR_ARGUMENT, "share", "a text is too long");
-    if (status == PST_OK)
-        status = psti_share_send(fd, message->bytes, nbytes, NULL, 0,
-                                 psti_clock_ns() + PSTI_LINK_WAIT_NS, err);
-    if (status == PST_OK)
-        status = psti_share_answer(fd, message, answer, PSTI_LINK_WAIT_NS, stop, err);
-    else if (status == PST_END)
-        status = psti_fail(err, PST_ERROR_IO, "share", "the host service has ended the session");
-    close(fd);
-    return status;
-}
 
 static void put_path(struct psti_wire_out *out, const void *ctx) { psti_share_put_text(out, ctx); }
 

@@ -27,13 +27,5 @@ void psti_share_say(const struct pst_error *err, char *text, size_t capacity);
  * asked for: who uses the service can go on by itself. */
 bool psti_share_goes_on(enum pst_status status);
 
-/* One request of a session of control, in its own connection. The body of the request is what
- * `put` (may be NULL) writes. The answer is in *message, whose descriptors are the caller's to
- * close. */
-enum pst_status psti_share_request(const char *path, enum psti_message_kind kind,
-                                   void (*put)(struct psti_wire_out *out, const void *ctx),
-                                   const void *ctx, enum psti_message_kind answer,
-                                   const struct psti_share_stop *stop, struct psti_message *message,
-                                   struct pst_error *err);
 
 #endif

@@ -346,3 +346,31 @@ void psti_share_disconnect(int fd, pid_t owner)
         (void)shutdown(fd, SHUT_RDWR);
     close(fd);
 }
+
+enum pst_status psti_share_request(const char *path, enum psti_message_kind kind,
+                                   void (*put)(struct psti_wire_out *out, const void *ctx),
+                                   const void *ctx, enum psti_message_kind answer,
+                                   const struct psti_share_stop *stop, struct psti_message *message,
+                                   struct pst_error *err)
+{
+    int fd;
+    enum pst_status status =
+        psti_share_connect(path, PSTI_SESSION_CONTROL, PSTI_LINK_WAIT_NS, stop, &fd, NULL, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_wire_out out = psti_share_begin(message->bytes);
+    if (put)
+        put(&out, ctx);
+    size_t nbytes = psti_share_finish(&out, kind, 1, 0);
+    if (nbytes == 0)
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "share", "a text is too long");
+    if (status == PST_OK)
+        status = psti_share_send(fd, message->bytes, nbytes, NULL, 0,
+                                 psti_clock_ns() + PSTI_LINK_WAIT_NS, err);
+    if (status == PST_OK)
+        status = psti_share_answer(fd, message, answer, PSTI_LINK_WAIT_NS, stop, err);
+    else if (status == PST_END)
+        status = psti_fail(err, PST_ERROR_IO, "share", "the host service has ended the session");
+    close(fd);
+    return status;
+}

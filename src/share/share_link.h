@@ -86,5 +86,13 @@ enum pst_status psti_share_answer(int fd, struct psti_message *message, enum pst
 /* The user and process at the other end. PST_ERROR_ARGUMENT: it is another user than this
  * process's. */
 enum pst_status psti_share_check_peer(int fd, const char *who, pid_t *pid, struct pst_error *err);
+/* One request of a session of control, in its own connection. The body of the request is what
+ * `put` (may be NULL) writes. The answer is in *message, whose descriptors are the caller's to
+ * close. */
+enum pst_status psti_share_request(const char *path, enum psti_message_kind kind,
+                                   void (*put)(struct psti_wire_out *out, const void *ctx),
+                                   const void *ctx, enum psti_message_kind answer,
+                                   const struct psti_share_stop *stop, struct psti_message *message,
+                                   struct pst_error *err);
 
 #endif

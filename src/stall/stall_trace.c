@@ -53,9 +53,16 @@ const char *psti_stall_trace_path(const struct psti_trace *trace)
     return trace ? trace->path : "";
 }
 
-const struct psti_trace_nvtx *psti_stall_trace_nvtx_of(const struct psti_trace *trace)
+void psti_stall_trace_push(const struct psti_trace *trace, const char *name)
 {
-    return &trace->nvtx;
+    if (trace->nvtx.push)
+        trace->nvtx.push(name);
+}
+
+void psti_stall_trace_pop(const struct psti_trace *trace)
+{
+    if (trace->nvtx.pop)
+        trace->nvtx.pop();
 }
 
 /* Writes the text. After a failure the trace has ended. */

@@ -50,17 +50,15 @@ void psti_stall_trace_overlapping(struct psti_trace *trace, const char *name, bo
 void psti_stall_trace_counter(struct psti_trace *trace, const char *name, int64_t now_ns,
                               uint64_t value);
 
-/* stall_trace_nvtx.c: a range of the calling thread, in NVIDIA's profilers. Nothing without NVTX.
- */
+/* A range of the calling thread, in NVIDIA's profilers. Nothing without NVTX. */
 void psti_stall_trace_push(const struct psti_trace *trace, const char *name);
 void psti_stall_trace_pop(const struct psti_trace *trace);
 
-/* The functions of NVTX, NULL if there are none. */
+/* stall_trace_nvtx.c: the functions of NVTX, NULL if there are none. */
 struct psti_trace_nvtx {
     int (*push)(const char *name);
     int (*pop)(void);
 };
-const struct psti_trace_nvtx *psti_stall_trace_nvtx_of(const struct psti_trace *trace);
 /* Opens the library; PST_ERROR_UNSUPPORTED if it is not there. It is never closed. */
 enum pst_status psti_stall_trace_nvtx_open(const char *library, struct psti_trace_nvtx *nvtx,
                                            struct pst_error *err);

@@ -26,17 +26,3 @@ enum pst_status psti_stall_trace_nvtx_open(const char *library, struct psti_trac
     return psti_fail(err, PST_ERROR_UNSUPPORTED, "stall",
                      "PENSTOCK_NVTX: %s has no nvtxRangePushA and nvtxRangePop", name);
 }
-
-void psti_stall_trace_push(const struct psti_trace *trace, const char *name)
-{
-    const struct psti_trace_nvtx *nvtx = psti_stall_trace_nvtx_of(trace);
-    if (nvtx->push)
-        nvtx->push(name);
-}
-
-void psti_stall_trace_pop(const struct psti_trace *trace)
-{
-    const struct psti_trace_nvtx *nvtx = psti_stall_trace_nvtx_of(trace);
-    if (nvtx->pop)
-        nvtx->pop();
-}
