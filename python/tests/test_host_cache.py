@@ -266,6 +266,7 @@ def test_an_interrupt_ends_every_wait_for_the_service(folder, socket, call):
     program = f"""
 import os, signal, sys, threading, time
 import penstock as ps
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is born with it ignored
 threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
 start = time.monotonic()
 try:
