@@ -17,7 +17,7 @@ from pathlib import Path
 FOUNDATION = {"base", "format"}
 WALLS = {
     "base": set(),
-    # What the members of a loader's options are.
+    # It has the tables that describe a loader's options.
     "options": {"base"},
     "format": {"base"},
     "storage": FOUNDATION,

@@ -21,7 +21,7 @@ enum pst_struct {
     PST_STRUCT_AUDIO_OP = 4        /* struct pst_audio_op */
 };
 
-/* What a member holds. */
+/* The types of members. */
 enum pst_member_kind {
     PST_MEMBER_BOOL = 1,
     PST_MEMBER_UNSIGNED = 2, /* an unsigned integer of `nbytes` bytes */
@@ -32,12 +32,12 @@ enum pst_member_kind {
     PST_MEMBER_COUNT = 7     /* an unsigned integer: n_NAME says how many elements NAME has */
 };
 
-/* What a member decides about. */
+/* Each member decides about one of these. */
 enum pst_member_use {
     PST_USE_LAYOUT = 1,  /* sizes of structs, and reserved bytes: not an option */
     PST_USE_ORDER = 2,   /* which samples come, and in which order */
-    /* What a sample's row holds. Jobs can share rows (pst_loader_options.share) if their members of
-     * ORDER and ROWS are equal. */
+    /* The rows of a sample: pixels and values. Jobs can share rows (pst_loader_options.share) if
+     * their members of ORDER and ROWS are equal. */
     PST_USE_ROWS = 3,
     PST_USE_READING = 4, /* how bytes are read; rows are the same */
     PST_USE_JOB = 5      /* the job alone: batches, ranks, threads, memory, errors, devices */

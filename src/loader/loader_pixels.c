@@ -12,7 +12,6 @@
 #include "loader/loader_worker.h"
 
 #include "base/fail.h"
-#include "dataset/dataset.h"
 
 #include <string.h>
 

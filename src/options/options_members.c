@@ -10,7 +10,6 @@
 #include <penstock/loader.h>
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 #define OPTIONS struct pst_loader_options
@@ -305,10 +304,13 @@ static double number_of(const struct pst_member *member, const void *at)
 static void set_number(const struct pst_member *member, void *at, double value)
 {
     uint64_t bits = (uint64_t)value;
-    if (member->kind == PST_MEMBER_FLOAT)
-        memcpy(at, &value, sizeof value);
-    else
+    float narrow = (float)value;
+    if (member->kind != PST_MEMBER_FLOAT)
         memcpy(at, &bits, member->nbytes);
+    else if (member->nbytes == sizeof narrow)
+        memcpy(at, &narrow, sizeof narrow);
+    else
+        memcpy(at, &value, sizeof value);
 }
 
 enum pst_status psti_options_complete(enum pst_struct which, void *options, const char *room,

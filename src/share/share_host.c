@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/options.h"
-#include "base/sealed.h"
 #include "share/share_control_wire.h"
 
 #include <limits.h>

@@ -301,8 +301,9 @@ static void check_change(int k, const struct pst_member *member, uint32_t i, uin
     psti_free(bytes);
 }
 
-/* What a member's row says is so: the service gets the member and the digest depends on it; or it
- * gets the member alone; or neither. tests/options compares the tables with the headers. */
+/* A member's row says one of three things: the service gets the member and the digest depends on
+ * it; or it gets the member alone; or neither. This test changes the member, and looks which is
+ * true. tests/options compares the tables with the headers. */
 static void the_digest_sees_each_member(void **state)
 {
     struct whole whole;
@@ -325,7 +326,7 @@ static void the_digest_sees_each_member(void **state)
     assert_true(n_decide > 100);
 }
 
-/* What a pointer leads to decides, too. The list of names must have all pointers of the tables. */
+/* A text or an array decides about rows, too. The list must name all pointers of the tables. */
 static void the_digest_sees_what_pointers_lead_to(void **state)
 {
     static const uint64_t one[1] = {1};
