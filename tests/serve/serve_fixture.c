@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -89,6 +90,7 @@ pid_t serve_fixture_fork(const struct serve_fixture *fixture,
     assert_true(pid >= 0);
     if (pid == 0) {
         pst_service *service;
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it does not outlive a test that is killed */
         signal(SIGXFSZ, SIG_IGN);
         if (pst_service_open(&mine, &service, NULL) != PST_OK)
             _exit(1);
