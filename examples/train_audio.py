@@ -211,7 +211,7 @@ def accuracy(network: nn.Module, dataset: ps.Dataset, indices: np.ndarray, mel: 
     network.eval()
     right, ops = 0, chain(False, mel=mel)
     with torch.no_grad():
-        for batch in ps.Loader(dataset, 64, indices=indices, transforms=ops, padding=False, output="torch", num_workers=1):
+        for batch in ps.Loader(dataset, 64, indices=indices, transforms=ops, pad_epoch=False, output="torch", num_workers=1):
             right += int((network(batch["audio"]).argmax(1) == batch["label"]).sum())
     return right / len(indices)
 

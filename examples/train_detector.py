@@ -115,7 +115,8 @@ def chain(size: int, augment: bool) -> list[T.Transform]:
 
 
 def penstock_batches(dataset: ps.Dataset, args: argparse.Namespace, augment: bool, seed: int) -> ps.Loader:
-    return ps.Loader(dataset, args.batch, shuffle=True, seed=seed, transforms=chain(args.size, augment), per_box=PER_BOX,
+    return ps.Loader(dataset, args.batch, shuffle=True, seed=seed, transforms=chain(args.size, augment),
+                     annotations=ps.Annotations(per_box=PER_BOX),
                      drop_last=True, num_workers=args.workers, output="torch")
 
 
@@ -287,7 +288,8 @@ def test(network: Fcos, dataset: ps.Dataset, args: argparse.Namespace) -> tuple[
     hits: list[list[tuple[float, bool]]] = [[] for _ in n_truth]
     distances = []
     ops = [T.Resize((args.size, args.size)), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
-    for batch in ps.Loader(dataset, 16, transforms=ops, per_box=PER_BOX, num_workers=args.workers, output="torch"):
+    for batch in ps.Loader(dataset, 16, transforms=ops, annotations=ps.Annotations(per_box=PER_BOX), num_workers=args.workers,
+                           output="torch"):
         outputs, places = network(batch["image"])
         for made, boxes, labels, points in zip(outputs, batch["boxes"], batch["labels"], batch["points"], strict=True):
             left = set(range(len(labels)))

@@ -206,7 +206,7 @@ def accuracy(network: nn.Module, dataset: ps.Dataset, args: argparse.Namespace) 
     """Each rank tests its part; no sample is repeated."""
     network.eval()
     right, ops = 0, [T.Resize(args.size + args.size // 8), T.CenterCrop(args.size), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
-    for batch in ps.Loader(dataset, 64, transforms={"image": ops}, fields=["image", "label"], padding=False,
+    for batch in ps.Loader(dataset, 64, transforms={"image": ops}, fields=["image", "label"], pad_epoch=False,
                            num_workers=args.workers, output="torch"):
         right += int((network(batch["image"]).argmax(1) == batch["label"]).sum())
     total = torch.tensor(right)

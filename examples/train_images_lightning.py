@@ -54,7 +54,7 @@ def run(folder: Path, args: Any, n_devices: int) -> None:
     dataset = ps.Dataset(folder)
     training, test = dataset.split([1 - args.test, args.test], seed=1, stratify="label") if args.test else (dataset, dataset)
     ops = [T.Resize(args.size + args.size // 8), T.CenterCrop(args.size), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
-    held = ps.Loader(test, 16, transforms={"image": ops}, fields=["image", "label"], padding=False, num_workers=1, output="torch")
+    held = ps.Loader(test, 16, transforms={"image": ops}, fields=["image", "label"], pad_epoch=False, num_workers=1, output="torch")
     batches = plain.penstock_batches(training, args, True, args.seeds[0])
     # len(batches) is known once fit() knows the ranks.
     n_steps = need_steps(args.epochs * (len(training) // (args.batch * n_devices)))

@@ -40,6 +40,10 @@ SECTIONS = {
 # Headings of the page of the package; each name of `penstock.__all__` is under one.
 GROUPS = {
     "Loading": ("Loader", "TorchDataset", "CachedImages", "CachedImagesStats"),
+    "Arguments of a loader": (
+        "Annotations", "CacheUse", "Decoding", "Forms", "Functions", "Gpu", "OnError", "Padded", "Pages", "Reading", "Share",
+        "Watch",
+    ),  # fmt: skip
     "Data sets": ("Dataset", "Field", "Writer", "PackReport", "VerifyReport", "pack", "repack", "verify"),
     "Fields of a schema": ("Image", "Mask", "Boxes", "Keypoints", "Audio", "Int", "Float", "Text", "Json", "Bytes", "Array"),
     "Single images": ("ImageInfo", "decode", "probe"),
@@ -47,7 +51,7 @@ GROUPS = {
     "Measuring and planning": ("analyze", "whatif", "Plan", "plan", "Tuned", "tune", "metrics_text"),
     "Everything else": ("PenstockError", "IMAGENET_MEAN", "IMAGENET_STD", "show_config"),
 }
-OF_THE_PACKAGE = ("cache", "dataset", "fleet", "images", "loader", "torch", "writer")
+OF_THE_PACKAGE = ("arguments", "cache", "dataset", "fleet", "images", "loader", "torch", "writer")
 
 
 @dataclass

@@ -25,7 +25,7 @@ def penstock(folder: str, cache: int, threads: int) -> Iterator[tuple[list[bytes
     import penstock as ps
 
     loader = ps.Loader(folder, BATCH, shuffle=True, seed=7, fields=["image"], encoded=["image"], num_workers=threads,
-                       page_cache="drop" if cache else "keep", cache=cache or None, output="numpy")
+                       reading=ps.Reading(page_cache="drop" if cache else "keep"), cache=cache or None, output="numpy")
     while True:
         before = loader.stats()
         for batch in loader:

@@ -22,14 +22,15 @@ import penstock as ps
 from penstock import transforms as T
 
 TRANSFORMS = [T.Resize(256), T.RandomCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
-CACHES: dict[str, dict[str, Any]] = {
-    "no cache": {"cache": None},
-    "stored bytes": {},
-    "pli-jpeg": {"cache_form": "pli-jpeg"},
-    "raw, whole": {"cache_form": "raw"},
-    "pli, training size": {"cache_form": "pli", "cache_size": "training"},
-    "pli-fast, training size": {"cache_form": "pli-fast", "cache_size": "training"},
-    "raw, training size": {"cache_form": "raw", "cache_size": "training"},
+SIZE = "2GiB"
+CACHES = {
+    "no cache": None,
+    "stored bytes": SIZE,
+    "pli-jpeg": ps.CacheUse(SIZE, form="pli-jpeg"),
+    "raw, whole": ps.CacheUse(SIZE, form="raw"),
+    "pli, training size": ps.CacheUse(SIZE, form="pli", resolution="training"),
+    "pli-fast, training size": ps.CacheUse(SIZE, form="pli-fast", resolution="training"),
+    "raw, training size": ps.CacheUse(SIZE, form="raw", resolution="training"),
 }
 
 
@@ -55,7 +56,7 @@ def check(loaders: dict[str, ps.Loader]) -> None:
 def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
     options = {"batch_size": args.batch, "shuffle": True, "seed": 1, "num_workers": args.workers, "output": "numpy"}
     loaders = {
-        name: ps.Loader(args.data, transforms=TRANSFORMS, live=False, **options, **{"cache": "2GiB", **cache})
+        name: ps.Loader(args.data, transforms=TRANSFORMS, watch=ps.Watch(live=False), cache=cache, **options)
         for name, cache in CACHES.items()
     }
     first = {name: epoch(loader) for name, loader in loaders.items()}

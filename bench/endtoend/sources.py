@@ -83,7 +83,7 @@ def loader_of(each: sets.Set, source: Path, **options) -> Any:
 
     fields: dict[str, Any] = {"fields": ["audio" if each.name == "audio" else "image"]}
     if each.name == "boxes":
-        fields = {"fields": ["image", "boxes", "labels"], "per_box": ["labels"], "ragged": "padded"}
+        fields = {"fields": ["image", "boxes", "labels"], "annotations": ps.Annotations(per_box=["labels"]), "ragged": "padded"}
     return ps.Loader(ps.Dataset(source), each.work.batch, shuffle=True, seed=1, transforms=transforms(each), output="numpy",
                      **fields, **options)
 
@@ -99,8 +99,8 @@ def planned(each: sets.Set, store: Path, cores: int, rate: float | None, cache: 
     if each.name == "boxes":
         ps.pack(each.work.root, store, voc=True, forms=("pli-jpeg",))
         return {"source": store, "words": "100 % pli-jpeg", "options": {"num_workers": cores, "cache": cache}}
-    throttle = {} if rate is None else {"throttle": (rate, 0.0)}
-    with loader_of(each, each.work.root, cache=None, num_workers=cores, **throttle) as loader:
+    reading = ps.Reading(throttle=None if rate is None else (rate, 0.0))
+    with loader_of(each, each.work.root, cache=None, num_workers=cores, reading=reading) as loader:
         found = ps.plan(loader, cache=cache, page_cache="auto" if rate is None else 0, layout=False, budget=budget)
     path = store.with_suffix(".plan.json")
     found.to_json(path)
@@ -109,7 +109,10 @@ def planned(each: sets.Set, store: Path, cores: int, rate: float | None, cache: 
 
 
 def penstock(each: sets.Set, plan: dict[str, Any]) -> Batches:
-    loader = loader_of(each, plan["source"], page_cache="drop" if plan["cold"] else "keep", **plan["options"])
+    import penstock as ps
+
+    reading = ps.Reading(page_cache="drop" if plan["cold"] else "keep")
+    loader = loader_of(each, plan["source"], reading=reading, **plan["options"])
     field = "audio" if each.name == "audio" else "image"
     for batch in itertools.chain.from_iterable(loader for _ in itertools.count()):
         yield len(batch["index"]), batch[field]

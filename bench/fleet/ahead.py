@@ -43,7 +43,8 @@ CASES = ("storage", "compute", "uneven", "start", "half")
 
 def loader_of(settings: dict, servers: ps.Fleet, **more) -> ps.Loader:
     return ps.Loader(settings["data"], batch_size=BATCH, shuffle=True, seed=1, rank=settings["rank"], world_size=HOSTS,
-                     output="numpy", fields=["blob", "label"], cache=None, fleet=servers, page_cache="direct", padding=False,
+                     output="numpy", fields=["blob", "label"], cache=None, fleet=servers, reading=ps.Reading(page_cache="direct"),
+                     pad_epoch=False,
                      host_memory="256MiB", **more)
 
 

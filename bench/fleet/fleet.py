@@ -263,7 +263,7 @@ def local_cost(data: Path, wanted: dict, folder: Path) -> dict:
             time.sleep(0.01)
         for name, tier, extra in (("a server of this host", "fleet", {"fleet": [str(folder / "m.sock")]}),
                                   ("a direct read, page cache", "storage", {}),
-                                  ("a direct read, O_DIRECT", "storage", {"page_cache": "direct"}),
+                                  ("a direct read, O_DIRECT", "storage", {"reading": ps.Reading(page_cache="direct")}),
                                   ("the loader's cache", "memory", {"cache": 2 * wanted["nbytes"]})):
             options = {"cache": None, "fleet": None, **extra}
             # One worker and few rows ahead: a latency is that of a request, not of a queue.

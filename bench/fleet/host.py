@@ -22,7 +22,7 @@ class Rank:
         rate = settings["rate"] * 1e6 / 2  # two loaders share the host's disk
         self.loader = ps.Loader(settings["data"], batch_size=8, shuffle=True, seed=1, rank=rank, world_size=settings["world"],
                                 num_workers=1, output="numpy", fields=["blob", "label"], cache=cache, fleet=fleet,
-                                throttle=(rate, 0.0) if rate else None, padding=False, host_memory="1GiB")
+                                reading=ps.Reading(throttle=(rate, 0.0) if rate else None), pad_epoch=False, host_memory="1GiB")
         self.crcs = 0
         self.items = 0
 

@@ -26,21 +26,17 @@ import penstock as ps
 from penstock import transforms as T
 
 EPOCH_BATCHES = 64  # at least: images of small sets come several times
-WAYS: dict[str, tuple[str, dict[str, Any]]] = {
-    "pli-jpeg, gpu": ("pli", {"decode": "gpu"}),
-    "pli-jpeg, cpu": ("pli", {"decode": "cpu"}),
-    "jpeg, cpu": ("jpeg", {"decode": "cpu"}),
-}
+WAYS = {"pli-jpeg, gpu": ("pli", "gpu"), "pli-jpeg, cpu": ("pli", "cpu"), "jpeg, cpu": ("jpeg", "cpu")}
 
 
-def make_loader(path: Path, args: argparse.Namespace, **place: Any) -> ps.Loader:
+def make_loader(path: Path, args: argparse.Namespace, decode: str) -> ps.Loader:
     chain = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
     output = "torch" if args.torch else "dlpack"
     dataset = ps.Dataset(str(path))
     indices = np.arange(max(len(dataset), EPOCH_BATCHES * args.batch_size)) % len(dataset)
     return ps.Loader(dataset, batch_size=args.batch_size, shuffle=True, seed=1, indices=indices, drop_last=True,
                      fields=["image"], transforms={"image": chain}, dtype="float16", layout="NCHW", prefetch=3,
-                     storage="memory", num_workers=args.workers, device="cuda", output=output, **place)
+                     reading=ps.Reading(storage="memory"), num_workers=args.workers, device=ps.Gpu(decode=decode), output=output)
 
 
 def on_host(x: Any) -> np.ndarray:
@@ -89,7 +85,7 @@ def main() -> None:
         data = {"jpeg": Path(work) / "jpeg.pst", "pli": Path(work) / "pli.pst"}
         ps.pack(str(args.jpegs), str(data["jpeg"]), forms=["original"])
         ps.pack(str(args.jpegs), str(data["pli"]))
-        loaders = {way: make_loader(data[name], args, **place) for way, (name, place) in WAYS.items()}
+        loaders = {way: make_loader(data[name], args, decode) for way, (name, decode) in WAYS.items()}
         first = {way: on_host(next(batches(loader))) for way, loader in loaders.items()}
         for way, images in first.items():
             if not np.array_equal(images, first["jpeg, cpu"]):

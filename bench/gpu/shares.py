@@ -4,7 +4,7 @@
     bench/gpu/shares.py JPEGS [--workers 2] [--batch-size 64] [--seconds 3] [--repeats 3] [--out FILE.json]
 
 The same images as pli-jpeg are analysed on this GPU (`penstock.analyze`, with the GPU's own clock), rates are predicted for
-gpu_share 0, 0.25, 0.5, 0.75 and 1, and then loaders run in turns. Nothing trains. Each rate has the CPU seconds of the process
+Gpu.part 0, 0.25, 0.5, 0.75 and 1, and then loaders run in turns. Nothing trains. Each rate has the CPU seconds of the process
 beside it.
 """
 
@@ -34,9 +34,10 @@ CHAIN = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAG
 
 def loader_of(data: Path, args: argparse.Namespace, share: float) -> ps.Loader:
     dataset = ps.Dataset(str(data))
-    return ps.Loader(dataset, args.batch_size, indices=np.arange(EPOCH_BATCHES * args.batch_size) % len(dataset), shuffle=True,
-                     drop_last=True, fields=["image"], transforms=CHAIN, dtype="float16", num_workers=args.workers,
-                     cache=None, **on_gpu(share))  # fmt: skip
+    return ps.Loader.from_config(on_gpu(share), dataset=dataset, batch_size=args.batch_size,
+                                 indices=np.arange(EPOCH_BATCHES * args.batch_size) % len(dataset), shuffle=True,
+                                 drop_last=True, fields=["image"], transforms=CHAIN, dtype="float16", num_workers=args.workers,
+                                 cache=None)  # fmt: skip
 
 
 def window(loader: ps.Loader, seconds: float) -> tuple[float, float]:
@@ -69,7 +70,7 @@ def main() -> None:
         ps.pack(str(args.jpegs), str(data))
         report = ps.analyze(loader_of(data, args, 0.5), budget=f"{4 * args.seconds}s", forms=("pli-jpeg",))
         for share in SHARES:
-            answer = report.whatif(gpu_share=share)
+            answer = report.whatif(gpu_part=share)
             rows[str(share)] = {"predicted": answer.samples_per_second, "binding": answer.binding, "rates": [], "cpu": []}
         for _ in range(args.repeats):
             for share in SHARES:
@@ -79,7 +80,7 @@ def main() -> None:
     for share, row in rows.items():
         row["measured"], row["cpu_seconds"] = statistics.median(row["rates"]), statistics.median(row["cpu"])
         row["error"] = row["predicted"] / row["measured"] - 1
-        print(f"gpu_share {share}: {row['measured']:.0f} images/s, predicted {row['predicted']:.0f} ({100 * row['error']:+.1f} %, "
+        print(f"part {share}: {row['measured']:.0f} images/s, predicted {row['predicted']:.0f} ({100 * row['error']:+.1f} %, "
               f"limited by {row['binding']}), {1e3 * row['cpu_seconds']:.3f} ms of CPU an image")
     report.data["subject"]["path"] = data.name
     if args.out:

@@ -89,7 +89,7 @@ def make_loader(data: str, batch_size: int, device: str | None) -> ps.Loader:
         layout="channels_last",
         output="torch",
         prefetch=3,
-        **({"device": device, "decode": "gpu"} if device else {}),
+        device=ps.Gpu(device, decode="gpu") if device else "cpu",
     )
 
 

@@ -56,12 +56,11 @@ def loader_of(cell: dict[str, Any]) -> Any:
     how: dict[str, Any] = {"transforms": [T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(),
                                           T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]}  # fmt: skip
     if not cell["fused"]:
-        how = {"sample_function": separate, "function_workers": cell["threads"], "function_kind": "threads"}
-    options = dict(cell["options"])
-    if "throttle" in options:
-        options["throttle"] = tuple(options["throttle"])
+        how = {"functions": ps.Functions(separate, workers=cell["threads"])}
+    options = {"dataset": cell["path"], "batch_size": BATCH, "seed": 1, "fields": ["image"], "watch": {"live": False},
+               **cell["options"]}
     output = "dlpack" if "device" in options else "numpy"
-    return ps.Loader(cell["path"], BATCH, seed=1, fields=["image"], live=False, output=output, **how, **options)  # fmt: skip
+    return ps.Loader.from_config(options, output=output, **how)
 
 
 def check(batch: dict[str, Any]) -> None:

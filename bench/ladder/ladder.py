@@ -84,17 +84,18 @@ def prepare(source: Path, work: Path, copies: int) -> Data:
 
 
 def options_of(on: frozenset[str], setting: str, data: Data, cores: int) -> dict[str, Any]:
-    """Returns the Loader's options where these optimisations are on."""
+    """Returns the Loader's arguments where these optimisations are on, as a configuration has them."""
     found: dict[str, Any] = {"num_workers": cores if "threads" in on else 0, "order": "shuffled", "cache": None}
-    found |= {"prefetch": AHEAD} if "read-ahead" in on else {"prefetch": 1, "storage": "threads", "io_threads": 1}
+    reading: dict[str, Any] = {} if "read-ahead" in on else {"storage": "threads", "io_threads": 1}
+    found |= {"prefetch": AHEAD if "read-ahead" in on else 1, "reading": reading}
     if "page order" in on:
-        found |= {"order": "pages", **PAGES}
+        found["order"] = PAGES
     if "cache" in on:
         found["cache"] = int(CACHE_PART * data.nbytes)
     if setting == "throttled":
-        found["throttle"] = THROTTLE
+        reading["throttle"] = THROTTLE
     else:
-        found["page_cache"] = "drop"
+        reading["page_cache"] = "drop"
     return found
 
 

@@ -69,7 +69,7 @@ def measure(source: str, crop: bool, storage: str) -> dict:
     counter.clock_cost_ns.restype = ctypes.c_double
     chain = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)] if crop else None
     loader = ps.Loader(source, batch_size=64, shuffle=True, seed=1, num_workers=1, transforms=chain, output="numpy",
-                       storage=storage, cache=None)
+                       reading=ps.Reading(storage=storage), cache=None)
     for _ in loader:
         pass
     calls, cpu, rows = counter.clock_calls(), time.process_time(), 0

@@ -28,9 +28,9 @@ def make(data: Path, scaled: bool, side: int, batch_size: int) -> ps.Loader:
         seed=1,
         transforms=[T.RandomResizedCrop(side)],
         num_workers=0,
-        scaled_decode=scaled,
+        decoding=ps.Decoding(scaled=scaled),
         output="numpy",
-        storage="memory",
+        reading=ps.Reading(storage="memory"),
         fields=["image"],
     )
 

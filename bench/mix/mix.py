@@ -95,7 +95,7 @@ def store_resized(source: Path, path: Path, group: dict[str, Any]) -> Path | Non
 
 def loader_of(path: Path, group: dict[str, Any], storage: float, **options: Any) -> ps.Loader:
     return ps.Loader(options.pop("data", path), group["batch"], shuffle=True, seed=1, transforms=group["chain"](), output="numpy",
-                     cache=None, throttle=(storage, 0.0), **options)  # fmt: skip
+                     cache=None, reading=ps.Reading(throttle=(storage, 0.0)), **options)  # fmt: skip
 
 
 def variant(form: str) -> str:
@@ -132,7 +132,7 @@ def check_batches(path: Path, group: dict[str, Any], mixes: list[dict[str, Any]]
             return [batch["image"].copy() for batch in itertools.islice(iter(loader), 4)]
 
     wanted = some()
-    for options in [{"variants": {"image": [variant(form)]}} for form in group["forms"]] + mixes:
+    for options in [{"forms": ps.Forms(allowed={"image": [variant(form)]})} for form in group["forms"]] + mixes:
         if not all(np.array_equal(a, b) for a, b in zip(some(**options), wanted, strict=True)):
             raise SystemExit(f"other pixels with {options}")
 
@@ -143,7 +143,7 @@ def solved(path: Path, group: dict[str, Any], storage: float, forms: tuple[str, 
 
 
 def shares_of(plan: ps.Plan) -> dict[str, float]:
-    shares = plan.loader.get("forms")
+    shares = plan.loader.get("form_parts")
     return shares or {_name(plan.data["classes"][0]["ways"][0]["store"][0]): 1.0}
 
 
@@ -161,22 +161,22 @@ def setting(
     path: Path, small: Path | None, group: dict[str, Any], cores: int, storage: float, args: argparse.Namespace
 ) -> dict[str, Any]:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    with loader_of(path, group, storage, variants={"image": [variant(group["own"])]}) as loader:
+    with loader_of(path, group, storage, forms=ps.Forms(allowed={"image": [variant(group["own"])]})) as loader:
         report = ps.analyze(loader, budget=args.budget, forms=group["forms"])
     plans = {}
     for name, forms in (("before", group["before"]), ("all", group["forms"])):
         with loader_of(path, group, storage) as loader:
             plans[name] = ps.plan(restricted(report, forms), cache=0, page_cache=0, copies=True)
     mixes = {name: {variant(form): share for form, share in shares_of(plan).items()} for name, plan in plans.items()}
-    ways: dict[str, dict[str, Any]] = {form: {"variants": {"image": [variant(form)]}} for form in group["forms"]}
+    ways: dict[str, dict[str, Any]] = {form: {"forms": ps.Forms(allowed={"image": [variant(form)]})} for form in group["forms"]}
     if small is not None:
         ways[f"raw-{group['resize']}"] = {"data": small}
     for name, mix in mixes.items():
         if len(mix) > 1:
             ways[f"mix of {name}"] = {"forms": mix}
             half = dict.fromkeys(sorted(mix, key=lambda form: -mix[form])[:2], 0.5)
-            ways[f"half and half of {name}"] = {"forms": half, "form_choice": "sample"}
-    check_batches(path, group, [way for way in ways.values() if "forms" in way or "data" in way])
+            ways[f"half and half of {name}"] = {"forms": ps.Forms(half, choice="sample")}
+    check_batches(path, group, [way for name, way in ways.items() if name not in group["forms"]])
     predicted = {form: row["samples_per_second"] for plan in plans.values() for row in plan.data["singles"]
                  for form in [row["form"]]}  # fmt: skip
     predicted.update({f"mix of {name}": plan.data["predicted"]["samples_per_second"] for name, plan in plans.items()})

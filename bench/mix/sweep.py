@@ -37,7 +37,7 @@ def measured(path: Path, group: dict[str, Any], storage: float, seconds: float, 
     """Returns samples/s without an accelerator; with a cache, of epochs after the first."""
     given = {"cache": None, **options}
     with ps.Loader(path, group["batch"], shuffle=True, seed=1, transforms=group["chain"](), output="numpy",
-                   throttle=(storage, 0.0), **given) as loader:  # fmt: skip
+                   reading=ps.Reading(throttle=(storage, 0.0)), **given) as loader:  # fmt: skip
         if given["cache"] is not None:
             for _ in loader:
                 pass
@@ -45,17 +45,17 @@ def measured(path: Path, group: dict[str, Any], storage: float, seconds: float, 
 
 
 def grid(group: dict[str, Any], cores: int, cache: int) -> list[dict[str, Any]]:
-    caches: list[dict[str, Any]] = [{"cache": None}]
-    caches += [{"cache": cache, "cache_form": form} for form in ("stored", "pli", "raw")]
+    caches = [None, *(ps.CacheUse(cache, form=form) for form in ("stored", "pli", "raw"))]
     cells = []
     for form, kept, threads, order in itertools.product(group["forms"], caches, sorted({1, cores}), ("shuffled", "pages")):
-        cells.append({"variants": {"image": [mix.variant(form)]}, **kept, "num_workers": threads, "order": order})
+        cells.append({"forms": ps.Forms(allowed={"image": [mix.variant(form)]}), "cache": kept, "num_workers": threads,
+                      "order": order})
     return cells
 
 
 def name_of(cell: dict[str, Any]) -> str:
-    kept = "no cache" if cell["cache"] is None else f"cache of {cell['cache_form']}"
-    return f"{cell['variants']['image'][0]}, {kept}, {cell['num_workers']} threads, {cell['order']}"
+    kept = "no cache" if cell["cache"] is None else f"cache of {cell['cache'].form}"
+    return f"{cell['forms'].allowed['image'][0]}, {kept}, {cell['num_workers']} threads, {cell['order']}"
 
 
 def thirds(path: Path, group: dict[str, Any], storage: float, cache: int, seconds: float) -> float:
@@ -69,13 +69,13 @@ def thirds(path: Path, group: dict[str, Any], storage: float, cache: int, second
     own = [i for i in range(dataset.fields["image"].n_variants) if dataset.item(0, "image", i)["form"] == group["own"]][0]
     stored = sum(dataset.item(i, "image", own)["nbytes"] for i in range(n)) / n
     item = dataset.item(0, "image")
-    options = {"cache": None, "variants": {"image": [mix.variant(group["own"])]}, "prefetch": 2}
-    first = next(iter(mix.loader_of(path, group, 0.0, variants=options["variants"])))["image"]
+    options = {"cache": None, "forms": ps.Forms(allowed={"image": [mix.variant(group["own"])]}), "prefetch": 2}
+    first = next(iter(mix.loader_of(path, group, 0.0, forms=options["forms"])))["image"]
     sizes = [stored, item["height"] * item["width"] * item["channels"], first.nbytes / len(first)]
     counts = [min(int(cache / 3 / size), n // 4) for size in sizes]
     starts = list(itertools.accumulate([0, *counts]))
     parts: list[tuple[int, Any]] = []
-    for k, changes in ((0, {"cache": "100%"}), (1, {"cache": 8 * cache + (1 << 28), "cache_form": "raw"})):
+    for k, changes in ((0, {"cache": "100%"}), (1, {"cache": ps.CacheUse(8 * cache + (1 << 28), form="raw")})):
         if counts[k]:
             parts.append((counts[k], _part(path, group, storage, range(starts[k], starts[k + 1]), {**options, **changes})))
     if counts[2]:
@@ -103,7 +103,7 @@ def thirds(path: Path, group: dict[str, Any], storage: float, cache: int, second
 
 def _part(path: Path, group: dict[str, Any], storage: float, numbers: range, options: dict[str, Any]) -> ps.Loader:
     return ps.Loader(path, min(group["batch"], len(numbers)), shuffle=True, seed=1, transforms=group["chain"](), output="numpy",
-                     throttle=(storage, 0.0), indices=list(numbers), drop_last=True, **options)  # fmt: skip
+                     reading=ps.Reading(throttle=(storage, 0.0)), indices=list(numbers), drop_last=True, **options)  # fmt: skip
 
 
 def _forever(loader: ps.Loader) -> Any:
@@ -114,7 +114,7 @@ def _forever(loader: ps.Loader) -> Any:
 def setting(path: Path, folder: Path, group: dict[str, Any], cores: int, storage: float, args: Any) -> dict[str, Any]:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     with ps.Loader(folder, group["batch"], shuffle=True, seed=1, transforms=group["chain"](), output="numpy", cache=None,
-                   throttle=(storage, 0.0)) as loader:  # fmt: skip
+                   reading=ps.Reading(throttle=(storage, 0.0))) as loader:  # fmt: skip
         report = ps.analyze(loader, budget=args.budget, forms=group["forms"])
         cache = int(report.data["subject"]["nbytes"] // 2)
         found = ps.plan(loader, report=report, cache=cache, page_cache=0, layout=False, budget=args.budget)

@@ -67,7 +67,7 @@ def measure(path: Path, name: str, throttle: tuple[float, float] | None, args: a
 
     chain = [T.RandomResizedCrop(args.size), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
     loader = ps.Loader(path, args.batch, shuffle=True, seed=1, transforms=chain, num_workers=1, output="torch", cache=None,
-                       throttle=throttle)
+                       reading=ps.Reading(throttle=throttle))
     report = ps.analyze(loader, trainer(name), budget=args.budget, forms=()).data
     phase = "cold" if throttle else "warm"
     return {"rate": report["phases"][phase]["samples_per_second"], "own": report["phases"]["resident"]["samples_per_second"],

@@ -40,8 +40,8 @@ THROTTLES = {"throttle": (200e6, 0.01, 1), "network": (200e6, 0.01, 32)}
 WINDOW = 512  # samples
 WAYS: dict[str, dict[str, Any]] = {
     "random": {"order": "shuffled"},
-    "pages, 64 x 8": {"order": "pages", "page_samples": 64, "window_pages": 8},
-    "pages, 8 x 64": {"order": "pages", "page_samples": 8, "window_pages": 64},
+    "pages, 64 x 8": {"order": ps.Pages(64, 8)},
+    "pages, 8 x 64": {"order": ps.Pages(8, 64)},
     "pages, 64 x 64": {"order": "pages"},
 }
 
@@ -115,9 +115,9 @@ def measure(args: argparse.Namespace, paths: dict[str, Path]) -> list[dict[str, 
                 runs: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
                 for _ in range(args.rounds):
                     for name, way in ways.items():
-                        options = {**way, "page_cache": "drop"}
+                        options = {**way, "reading": ps.Reading(page_cache="drop")}
                         if setting in THROTTLES:
-                            options = {**way, "throttle": THROTTLES[setting]}
+                            options = {**way, "reading": ps.Reading(throttle=THROTTLES[setting])}
                         else:
                             drop(path)
                         runs[name].append(run(path, chain, options, args.seconds, args.workers))

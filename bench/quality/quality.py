@@ -131,7 +131,7 @@ def store(tiles: list[tuple[np.ndarray, int]], path: Path, form: str, qualities:
 def train_loader(path: Path, seed: int, args: argparse.Namespace, output: str) -> ps.Loader:
     chain = [T.RandomCrop(CROP), T.RandomHorizontalFlip(), *LEVELS]
     return ps.Loader(path, args.batch, shuffle=True, seed=seed, transforms=chain, drop_last=True, output=output,
-                     num_workers=1, cache=None, live=False)
+                     num_workers=1, cache=None, watch=ps.Watch(live=False))
 
 
 def hashes(path: Path, seed: int, args: argparse.Namespace) -> tuple[str, str]:
@@ -159,7 +159,7 @@ def check_equal(found: dict[str, tuple[str, str]]) -> None:
 
 def differences(path: Path, tiles: list[tuple[np.ndarray, int]]) -> tuple[int, float]:
     """Returns the largest difference of a sample from the tiles as made, and the PSNR in dB (inf: equal)."""
-    loader = ps.Loader(path, 64, output="numpy", layout="NHWC", num_workers=1, cache=None, live=False)
+    loader = ps.Loader(path, 64, output="numpy", layout="NHWC", num_workers=1, cache=None, watch=ps.Watch(live=False))
     most, squares, n, i = 0, 0.0, 0, 0
     for batch in loader:
         for pixels in np.asarray(batch["image"]):
@@ -209,7 +209,7 @@ def train(path: Path, seed: int, args: argparse.Namespace) -> tuple[Any, int, fl
 def accuracy(model: Any, path: Path) -> float:
     import torch
 
-    loader = ps.Loader(path, 64, transforms=LEVELS, output="torch", num_workers=1, cache=None, live=False)
+    loader = ps.Loader(path, 64, transforms=LEVELS, output="torch", num_workers=1, cache=None, watch=ps.Watch(live=False))
     right = n = 0
     with torch.no_grad():
         for batch in loader:

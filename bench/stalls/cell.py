@@ -197,8 +197,9 @@ def penstock_loader(cell: dict[str, Any]) -> Any:
     order = np.random.default_rng(1)
     indices = np.concatenate([order.permutation(cell["samples"]) for _ in range(EPOCHS)])
     return ps.Loader(cell["path"], cell["batch"], indices=indices, drop_last=True, num_workers=cell["cores"], output="numpy",
-                     cache=int(cell["cached"]) or None, throttle=(cell["storage"], 0.0) if cell["storage"] else None,
-                     live=False, **how)  # fmt: skip
+                     cache=int(cell["cached"]) or None, reading=ps.Reading(throttle=(cell["storage"],
+                                                                                     0.0) if cell["storage"] else None),
+                     watch=ps.Watch(live=False), **how)  # fmt: skip
 
 
 # Both ----------------------------------------------------------------------------------------------------

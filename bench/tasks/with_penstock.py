@@ -46,7 +46,7 @@ def random_transforms(task: recipes.Task) -> list[T.Transform]:
 def fields_of(task: recipes.Task) -> dict:
     """Returns what the loader delivers beside images, as options."""
     if task.name == "detect":
-        return {"fields": ["image", "boxes", "labels"], "per_box": ["labels"]}
+        return {"fields": ["image", "boxes", "labels"], "annotations": ps.Annotations(per_box=["labels"])}
     return {"fields": ["image", "label" if task.name == "classify" else "mask"]}
 
 

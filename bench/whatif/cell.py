@@ -4,7 +4,7 @@
     {"data": PATH, "seconds": 2, "batch_size": 32, "workers": 2, "prefetch": 2, "throttle": bytes/s or 0, "cache": bytes or 0,
      "rate": samples/s of the emulated accelerator or 0, "cgroup": directory to enter or "", "window": null, or [begin, end] of
      CLOCK_MONOTONIC: several jobs count the same time, and go on a little after it, "epoch": batches of an epoch,
-     "gpu": options of a Loader on a GPU, if it is to be one}
+     "gpu": a configuration of a Loader on a GPU, if it is to be one}
     {"torch": {"workers": 8, "spin": 0.0002, "sleep": 0.02}, ...}: a torch DataLoader of samples that spin and sleep
 
 Batches of the first part of the run are not counted: it fills the cache and reaches the steady state.
@@ -37,10 +37,12 @@ def loader_of(cell: dict, epochs: int):
     order = np.random.default_rng(cell.get("seed", 0))
     indices = np.concatenate([order.permutation(len(data)) for _ in range(epochs)])
     place = cell.get("gpu") or {"output": "numpy"}
-    return ps.Loader(
-        data, cell["batch_size"], indices=indices, num_workers=cell["workers"], prefetch=cell["prefetch"], drop_last=True,
-        fields=["image"], cache=cell["cache"] or None, throttle=(cell["throttle"], 0) if cell["throttle"] else None,
-        transforms=[T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)], **place,
+    return ps.Loader.from_config(
+        place, dataset=data, batch_size=cell["batch_size"], indices=indices, num_workers=cell["workers"], prefetch=cell["prefetch"],
+        drop_last=True,
+        fields=["image"], cache=cell["cache"] or None, reading=ps.Reading(throttle=(cell["throttle"],
+                                                                                    0) if cell["throttle"] else None),
+        transforms=[T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
     )  # fmt: skip
 
 

@@ -21,11 +21,10 @@ def environment(stand_in: Path) -> dict[str, str]:
     return {**os.environ, **{name: str(stand_in / file) for name, file in names.items()}, **speed}
 
 
-def on_gpu(gpu_share: float) -> dict:
-    """Returns the Loader's options: all rows come to the GPU, which decodes a part of them."""
-    if gpu_share == 0:
-        return {"device": "cuda", "output": "dlpack", "decode": "cpu"}
-    return {"device": "cuda", "output": "dlpack", "gpu_share": gpu_share}
+def on_gpu(part: float) -> dict:
+    """Returns the Loader's arguments as a configuration has them: all rows come to the GPU, which decodes a part of them."""
+    gpu = {"decode": "cpu"} if part == 0 else {"part": part}
+    return {"device": {"device": "cuda", **gpu}, "output": "dlpack"}
 
 
 def main() -> None:
@@ -34,7 +33,9 @@ def main() -> None:
 
     path, batch_size, prefetch, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
     chain = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
-    loader = ps.Loader(path, batch_size, shuffle=True, num_workers=2, prefetch=prefetch, transforms=chain, **on_gpu(0.5))
+    loader = ps.Loader.from_config(
+        on_gpu(0.5), dataset=path, batch_size=batch_size, shuffle=True, num_workers=2, prefetch=prefetch, transforms=chain
+    )
     print(ps.analyze(loader, budget=seconds, forms=()).to_json())
 
 

@@ -7,8 +7,8 @@
        None is dropped.
 
 Cells: cores by CPU quota, 1 to 32 workers that sleep, storage rates by the loader's throttle, cache 0 to 100 %, accelerators by a
-timed step, forms, 1 to 4 jobs; gpu_share 0 to 1 on an emulated GPU (--stand-in). The run can be stopped (--stop-after) and goes on
-where it was.
+timed step, forms, 1 to 4 jobs; the GPU's part 0 to 1 on an emulated GPU (--stand-in). The run can be stopped (--stop-after)
+and goes on where it was.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def cells_of(reports: dict[str, Any], has_quota: bool) -> list[dict[str, Any]]:
         add("jobs", f"pli-jpeg, {jobs} jobs", "pli-jpeg", {"jobs": jobs, "page_cache": full}, jobs=jobs)
     add("jobs", "jpeg, 2 jobs that take 150/s", "jpeg", {"jobs": 2, "page_cache": full}, rate=150, jobs=2)
     for share in (0, 0.25, 0.5, 0.75, 1) if "hybrid" in reports else ():
-        question = {"gpu_share": share, "page_cache": full}
-        add("hybrid, emulated", f"emulated GPU, gpu_share {share}", "hybrid", question, gpu_share=share)
+        question = {"gpu_part": share, "page_cache": full}
+        add("hybrid, emulated", f"emulated GPU, part {share}", "hybrid", question, gpu_part=share)
     for workers in (1, 2, 4, 8, 16, 32):
         add("workers", f"sleeping, {workers} workers", "sleeping", {"workers": workers}, torch=workers)
     return found
@@ -207,7 +207,7 @@ def measure(cell: dict[str, Any], folder: Path, seconds: float, quota: Quota, st
 
     how = cell["run"]
     words: dict[str, Any] = {
-        "data": str(folder / f"{'pli-jpeg' if 'gpu_share' in how else cell['report']}.pst"), "seconds": seconds,
+        "data": str(folder / f"{'pli-jpeg' if 'gpu_part' in how else cell['report']}.pst"), "seconds": seconds,
         "batch_size": SLEEPING_BATCH if "torch" in how else BATCH,
         "workers": 2, "prefetch": PREFETCH, "epoch": N_IMAGES // BATCH, "throttle": how.get("throttle", 0),
         "cache": how.get("cache", 0), "rate": cell["rate"],
@@ -216,8 +216,8 @@ def measure(cell: dict[str, Any], folder: Path, seconds: float, quota: Quota, st
     if "torch" in how:
         words["torch"] = {"workers": how["torch"], "costs": SLEEPING}
     environment = None
-    if "gpu_share" in how and stand_in is not None:
-        words["gpu"] = hybrid.on_gpu(how["gpu_share"])
+    if "gpu_part" in how and stand_in is not None:
+        words["gpu"] = hybrid.on_gpu(how["gpu_part"])
         environment = hybrid.environment(stand_in)
     if how.get("jobs", 1) > 1:
         words["window"] = [time.perf_counter() + 2.5, time.perf_counter() + 2.5 + seconds]

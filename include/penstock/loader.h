@@ -94,10 +94,10 @@ enum pst_cache_form {
     PST_CACHE_FORM_RAW = 4
 };
 
-/* Says at which size a cache keeps images and masks. Batches are the same, to the bit. */
-enum pst_cache_size {
+/* Says at which resolution a cache keeps images and masks. Batches are the same, to the bit. */
+enum pst_cache_resolution {
     /* As they are stored. */
-    PST_CACHE_SIZE_WHOLE = 0,
+    PST_CACHE_RESOLUTION_FULL = 0,
     /* After those operations at the beginning of their field's chain that are the same for every
      * sample (Resize, CenterCrop, Pad): the picture with the fewest pixels among those that they
      * make, in the channels, bits and orientation that are delivered. A hit begins behind them.
@@ -109,7 +109,7 @@ enum pst_cache_size {
      *
      * pst_loader_open: PST_ERROR_ARGUMENT if no image's chain begins so, with the operation that
      * is in the way, with scaled_decode, with a fleet, and with batches on a GPU. */
-    PST_CACHE_SIZE_TRAINING = 1
+    PST_CACHE_RESOLUTION_TRAINING = 1
 };
 
 /* Says what becomes of pages in the kernel's page cache. */
@@ -164,16 +164,16 @@ enum pst_pin {
 #define PST_CHANNELS_STORED 255
 
 /* One of the forms over which the rows of a field are divided. Zero-initialise. */
-struct pst_form_share {
+struct pst_form_part {
     /* The first variant that has it; NONE: variant number `variant`, of whatever form. */
     enum pst_form form;
     uint32_t variant; /* only with NONE */
-    double share;     /* of the rows, above 0; shares are divided by their sum */
+    double part;      /* of the rows, above 0; parts are divided by their sum */
 };
 
 /* Says how rows are divided over forms. Numbers are stable. */
 enum pst_form_choice {
-    /* By a row's number among the rows of its rank in the epoch: each batch has its shares, but for
+    /* By a row's number among the rows of its rank in the epoch: each batch has its parts, but for
      * less than one row of two forms (less than n - 1 rows of n forms), and what one batch has too
      * much the next has less. Only variants whose pixels are the same, by the data set's checksums,
      * take each other's place. PST_ERROR_ARGUMENT for a field that is delivered as stored bytes, or
@@ -182,7 +182,7 @@ enum pst_form_choice {
     /* By the sample and the loader's seed: a sample has one form in all epochs. Pixels may differ.
      */
     PST_FORM_CHOICE_SAMPLES = 1,
-    /* As ROWS, and while it runs the loader moves shares towards the form that takes less of what
+    /* As ROWS, and while it runs the loader moves parts towards the form that takes less of what
      * is short, processor time or storage. Pixels and order stay the same. Refused as ROWS is. */
     PST_FORM_CHOICE_MEASURED = 2
 };
@@ -345,14 +345,14 @@ struct pst_loader_options {
      * -1. */
     int32_t device;
     enum pst_decode_place decode;
-    /* AUTO, GPU: share of each batch's rows that go to the GPU, its first ones; 0 = all. */
-    double gpu_share;
+    /* AUTO, GPU: part of each batch's rows that go to the GPU, its first ones; 0 = all. */
+    double gpu_part;
     /* Bytes on the GPU, a hard limit; 0 = as much as there is. */
     uint64_t device_memory;
     enum pst_on_empty on_empty; /* For PST_ON_ERROR_SKIP. */
     /* Each sample comes once over all ranks. So ranks may differ by one sample and, at times, one
      * batch. For validation. Not with drop_last. */
-    bool no_padding;
+    bool no_epoch_padding;
     /* For batches in host memory only. */
     enum pst_pin pin_memory;
     /* sizeof(struct pst_field_output): the size of each of `fields`. */
@@ -415,13 +415,13 @@ struct pst_loader_options {
     /* Over which forms the rows of `form_field` are divided, up to PST_MAX_VARIANTS; 0: each row
      * has the first variant that is allowed. A sample that lacks the form that it is given has the
      * first one that is allowed, too. Not with `share`. Copied. */
-    const struct pst_form_share *form_shares;
-    uint32_t n_form_shares;
-    size_t form_share_nbytes; /* sizeof(struct pst_form_share) */
-    const char *form_field;   /* an image or a mask; NULL: the first image that is delivered */
+    const struct pst_form_part *form_parts;
+    uint32_t n_form_parts;
+    size_t form_part_nbytes; /* sizeof(struct pst_form_part) */
+    const char *form_field;  /* an image or a mask; NULL: the first image that is delivered */
     enum pst_form_choice form_choice;
-    /* Other than WHOLE only with `cache`. */
-    enum pst_cache_size cache_size;
+    /* Other than FULL only with `cache`. */
+    enum pst_cache_resolution cache_resolution;
     /* Ways of mixing the images of `mix_field` within each batch (<penstock/augment.h>, Mixing of
      * batches); 0: they are not mixed. PST_ERROR_ARGUMENT: images may differ in size, or masks,
      * boxes or keypoints are delivered, too, which mosaics alone move. Copied. pst_loader_fetch
@@ -900,12 +900,12 @@ struct pst_loader_stats {
     uint64_t share_cached;
     /* Items that it gave up, for want of memory, before all groups had come to them. */
     uint64_t share_given_up;
-    /* By number in `form_shares`: the share now, and the rows that were read in this form. */
-    double form_shares[PST_MAX_VARIANTS];
+    /* By number in `form_parts`: the part now, and the rows that were read in this form. */
+    double form_parts[PST_MAX_VARIANTS];
     uint64_t form_rows[PST_MAX_VARIANTS];
     uint64_t n_form_rows_other;  /* rows whose sample has not the form that they were given */
-    uint64_t n_form_corrections; /* MEASURED: how often shares were moved */
-    /* Of n_cache_hits: pictures at the training size (pst_loader_options.cache_size). */
+    uint64_t n_form_corrections; /* MEASURED: how often parts were moved */
+    /* Of n_cache_hits: pictures at the training resolution (options.cache_resolution). */
     uint64_t n_cache_training_hits;
     /* PST_ORDER_PAGES: reads that came in a neighbour's request, so n_reads does not count them;
      * bytes between such reads, thrown away; reads of a folder's files in the order of the disk. */

@@ -22,8 +22,8 @@
  *
  * Memory: batches of the former size that the caller holds stay as they are. They count in
  * host_memory until they are released, but not in device_memory. A cache with
- * PST_CACHE_SIZE_TRAINING keeps the pictures of each size apart, if the size changes an operation
- * that it keeps; those of the former size are let go when others need their room. */
+ * PST_CACHE_RESOLUTION_TRAINING keeps the pictures of each size apart, if the size changes an
+ * operation that it keeps; those of the former size are let go when others need their room. */
 #ifndef PENSTOCK_SETTINGS_H
 #define PENSTOCK_SETTINGS_H
 

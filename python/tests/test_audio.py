@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import penstock as ps
+from flat import keywords
 from conftest import wav
 from penstock import _native
 from penstock import transforms as T
@@ -47,7 +48,7 @@ def write(path, files):
 
 def one(tmp_path, file: bytes, ops, **options):
     path = tmp_path / f"{len(list(tmp_path.iterdir()))}.pst"
-    loader = ps.Loader(write(path, [file]), 1, transforms={"sound": ops}, num_workers=0, output="numpy", **options)
+    loader = ps.Loader(write(path, [file]), 1, **keywords(transforms={"sound": ops}, num_workers=0, output="numpy", **options))
     return np.asarray(next(iter(loader))["sound"][0])
 
 
@@ -205,7 +206,7 @@ def test_draws_do_not_depend_on_workers_or_resume(tmp_path):
            T.FrequencyMask(4)]
 
     def rows(**options):
-        loader = ps.Loader(path, 4, shuffle=True, seed=7, transforms=ops, output="numpy", **options)
+        loader = ps.Loader(path, 4, **keywords(shuffle=True, seed=7, transforms=ops, output="numpy", **options))
         loader.set_epoch(3)
         return {int(i): row.copy() for batch in loader for i, row in zip(batch["index"], batch["sound"], strict=True)}
 
@@ -274,7 +275,7 @@ def folder(tmp_path_factory):
 
 def rows_of(source, **options):
     ops = [T.Resample(8000), T.Mono(), T.RandomClip(4000)]
-    loader = ps.Loader(source, 2, transforms={"audio": ops}, seed=1, output="numpy", **options)
+    loader = ps.Loader(source, 2, **keywords(transforms={"audio": ops}, seed=1, output="numpy", **options))
     rows = [(batch["audio"].copy(), batch["label"].tolist()) for batch in loader]
     return np.concatenate([row[0] for row in rows]), [label for row in rows for label in row[1]], loader.stats()
 
@@ -313,7 +314,8 @@ def test_decoders_have_only_read_what_a_clip_needs(tmp_path, format):
     for storage in "memory", "threads", "uring":
         if storage == "uring" and ps.Loader(tmp_path / "clips").stats()["storage"]["kind"] != "uring":
             continue
-        loader = ps.Loader(tmp_path / "clips", 2, seed=1, transforms=[T.RandomClip(4000)], storage=storage, output="numpy")
+        loader = ps.Loader(tmp_path / "clips", 2, seed=1, transforms=[T.RandomClip(4000)], reading=ps.Reading(storage=storage),
+                           output="numpy")
         rows[storage] = next(iter(loader))["audio"].copy()
         stats = loader.stats()["storage"]
         assert stats["partial_reads"] == (0 if storage == "memory" else 2)
@@ -367,10 +369,10 @@ def test_bad_sounds(tmp_path, name):
             writer.write({"sound": each} if each else {})
     options = {"transforms": [T.RandomClip(100, "error") if "clip" in name else T.PadTo(1)], "num_workers": 0, "output": "numpy"}
     with pytest.raises(ps.errors.PenstockError, match=name.partition(":")[0]) as caught:
-        list(ps.Loader(tmp_path / "d.pst", 3, **options))
+        list(ps.Loader(tmp_path / "d.pst", 3, **keywords(**options)))
     error = caught.value
     assert error.sample == 1 and error.dataset.endswith("d.pst") and error.codec in ("wav", "audio")
-    loader = ps.Loader(tmp_path / "d.pst", 3, on_error="skip", **options)
+    loader = ps.Loader(tmp_path / "d.pst", 3, **keywords(on_error="skip", **options))
     assert [len(batch["sound"]) for batch in loader] == [2]
     assert [bad["sample"] for bad in loader.quarantine] == [1]
 

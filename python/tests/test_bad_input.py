@@ -13,6 +13,7 @@ import pytest
 from PIL import Image as PilImage
 
 import penstock as ps
+from flat import keywords
 from conftest import encoded, picture
 from penstock import errors
 from penstock import transforms as T
@@ -26,7 +27,7 @@ AUGMENT = [
 
 def loader_of(path, **options):
     defaults = {"transforms": AUGMENT, "output": "numpy", "num_workers": 2, "batch_size": 4}
-    return ps.Loader(path, **{**defaults, **options})
+    return ps.Loader(path, **keywords(**{**defaults, **options}))
 
 
 def contents(loader):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import encoded, torchvision_v2
 from penstock import transforms as T
 
@@ -42,7 +43,7 @@ CROP = [T.RandomCrop(40), T.RandomHorizontalFlip()]
 
 def samples(path, transforms, **options):
     options = {"per_box": PER_BOX, "batch_size": 3, "output": "numpy", "num_workers": 1, "seed": 5, **options}
-    loader = ps.Loader(path, transforms=transforms, **options)
+    loader = ps.Loader(path, **keywords(transforms=transforms, **options))
     found = {}
     for batch in loader:
         for row, index in enumerate(batch["index"].tolist()):
@@ -117,16 +118,16 @@ def test_what_is_not_declared_is_an_error_at_open(detection):
     with pytest.raises(ps.errors.ArgumentError, match="'ids' seems to have a row"):
         ps.Loader(detection, transforms=CROP, fields=["image", "boxes", "ids"])
     ps.Loader(detection, transforms=CROP, fields=["image", "boxes"])
-    ps.Loader(detection, transforms=CROP, per_box=())
-    ps.Loader(detection, transforms=CROP, keep_boxes=True)
-    ps.Loader(detection, transforms=CROP, per_box={"labels": "boxes"})
+    ps.Loader(detection, transforms=CROP, annotations=ps.Annotations(per_box=()))
+    ps.Loader(detection, transforms=CROP, annotations=ps.Annotations(keep_boxes=True))
+    ps.Loader(detection, transforms=CROP, annotations=ps.Annotations(per_box={"labels": "boxes"}))
     for wrong, text in [({"labels": "nothing"}, "'labels' cannot have a row for each box of 'nothing'"),
                         (["image"], "'image' cannot have a row for each box of 'boxes'"), (["none"], "no field 'none'")]:
         with pytest.raises(ps.errors.ArgumentError, match=text):
-            ps.Loader(detection, transforms=CROP, per_box=wrong)
+            ps.Loader(detection, transforms=CROP, annotations=ps.Annotations(per_box=wrong))
     for options in ({"min_area": 0}, {"min_visibility": 1.5}, {"min_area": float("nan")}):
         with pytest.raises(ps.errors.ArgumentError, match="min_area"):
-            ps.Loader(detection, transforms=CROP, per_box=(), **options)
+            ps.Loader(detection, **keywords(transforms=CROP, per_box=(), **options))
 
 
 def test_lists_of_json_are_not_unpaired_in_silence(tmp_path):
@@ -138,7 +139,7 @@ def test_lists_of_json_are_not_unpaired_in_silence(tmp_path):
     data = ps.Dataset(folder, labels=labels)
     with pytest.raises(ps.errors.ArgumentError, match="'labels' seems to have a row for each box.*JSON"):
         ps.Loader(data, transforms=[T.RandomCrop(8)])
-    ps.Loader(data, transforms=[T.RandomCrop(8)], per_box=())
+    ps.Loader(data, transforms=[T.RandomCrop(8)], annotations=ps.Annotations(per_box=()))
 
 
 def test_another_number_of_rows_is_a_bad_sample(tmp_path):
@@ -148,5 +149,5 @@ def test_another_number_of_rows_is_a_bad_sample(tmp_path):
             writer.write({"image": np.zeros((32, 32, 3), np.uint8), "boxes": [[1, 1, 9, 9]],
                           "labels": np.arange(1 + (i == 1))}, name=str(i))
     with pytest.raises(ps.errors.CorruptError, match="'labels' does not have a row for each of the 1 boxes") as caught:
-        list(ps.Loader(tmp_path / "data", transforms=CROP[:0] + [T.CenterCrop(20)], per_box=["labels"]))
+        list(ps.Loader(tmp_path / "data", transforms=CROP[:0] + [T.CenterCrop(20)], annotations=ps.Annotations(per_box=["labels"])))
     assert caught.value.sample == 1

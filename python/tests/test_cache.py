@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 
 
 def epoch(loader: ps.Loader) -> list[np.ndarray]:
@@ -21,8 +22,8 @@ def epoch(loader: ps.Loader) -> list[np.ndarray]:
 def make(source, **options) -> ps.Loader:
     from penstock import transforms as T
 
-    return ps.Loader(source, batch_size=4, shuffle=True, seed=3, num_workers=2, output="numpy",
-                     transforms=[T.RandomResizedCrop(32)], **options)
+    return ps.Loader(source, **keywords(batch_size=4, shuffle=True, seed=3, num_workers=2, output="numpy",
+                     transforms=[T.RandomResizedCrop(32)], **options))
 
 
 @pytest.mark.parametrize("kind", ["folder", "packed"])
@@ -41,7 +42,7 @@ def test_batches_are_the_same_and_hits_exact(kind, request):
         assert use["nbytes_hit"] == 2 * source._native.nbytes() or kind == "packed"
         unused = plain.stats()["cache"]
         assert unused.pop("choice").startswith("no cache: the page cache can hold the data set")
-        assert unused.pop("form") == unused.pop("size") == ""
+        assert unused.pop("form") == unused.pop("resolution") == ""
         assert unused == dict.fromkeys(unused, 0)
 
 
@@ -125,7 +126,7 @@ def test_forms_share_a_cache(folder):
     with (
         make(source, cache=cache, cache_form="pli-jpeg") as recoded,
         make(source, cache=cache) as stored,
-        ps.Loader(source, batch_size=4, encoded=["image"], cache=cache, cache_form="pli-jpeg", output="numpy") as given,
+        ps.Loader(source, batch_size=4, encoded=["image"], cache=ps.CacheUse(cache, form="pli-jpeg"), output="numpy") as given,
     ):
         want = epoch(recoded)
         for a, b in zip(want, epoch(stored), strict=True):

@@ -14,6 +14,7 @@ from conftest import encoded, picture
 from PIL import Image as PilImage
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "penstock"
@@ -64,8 +65,8 @@ def source(request, tmp_path_factory) -> ps.Dataset:
 def make(source, **options) -> ps.Loader:
     if isinstance(source, ps.Dataset) and "fields" not in options:
         options["per_box"] = ["points"]
-    return ps.Loader(source, batch_size=4, shuffle=True, seed=3, num_workers=2, storage="threads", live=False,
-                     **{"output": "numpy", "cache": None, **options})  # fmt: skip
+    return ps.Loader(source, **keywords(batch_size=4, shuffle=True, seed=3, num_workers=2, storage="threads", live=False,
+                     **{"output": "numpy", "cache": None, **options}))  # fmt: skip
 
 
 def epoch(loader: ps.Loader) -> list[bytes]:
@@ -103,19 +104,19 @@ def test_batches_are_the_same(source):
             options["dtype"] = "uint8"
         form = next(forms)
         with make(source, **options) as plain, make(
-            source, cache="16MiB", cache_size="training", cache_form=form, **options
+            source, cache="16MiB", cache_resolution="training", cache_form=form, **options
         ) as kept:
             for number in range(2):
                 assert epoch(kept) == epoch(plain), (chain, name, form, number)
             use = kept.stats()["cache"]
-            assert (use["form"], use["size"]) == (form, "training")
+            assert (use["form"], use["resolution"]) == (form, "training")
             assert use["hits"] == use["misses"] > 0, (chain, name)
             assert use["hits_training"] >= N, (chain, name)
 
 
 def test_masks_are_kept_smaller_unless_they_are_turned(source):
     transforms = CHAINS["resize"]
-    with make(source, cache="16MiB", cache_size="training", transforms=transforms, fields=["image", "mask"]) as loader:
+    with make(source, cache="16MiB", cache_resolution="training", transforms=transforms, fields=["image", "mask"]) as loader:
         for _ in range(2):
             list(loader)
         use = loader.stats()["cache"]
@@ -127,7 +128,7 @@ def test_masks_are_kept_smaller_unless_they_are_turned(source):
 def test_host_and_saved_caches(source, tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "host.sock"))
     monkeypatch.setenv("PENSTOCK_SERVE", str(PROGRAM))
-    options = {"transforms": CHAINS["resize, crop"], "cache_size": "training", "cache_form": "raw"}
+    options = {"transforms": CHAINS["resize, crop"], "cache_resolution": "training", "cache_form": "raw"}
     try:
         with make(source, transforms=options["transforms"]) as plain, make(source, cache="host", **options) as hosted:
             first = epoch(plain)
@@ -151,7 +152,7 @@ def test_host_and_saved_caches(source, tmp_path, monkeypatch):
 
 
 def test_resume_and_share(source):
-    options = {"transforms": CHAINS["resize"], "cache": "16MiB", "cache_size": "training"}
+    options = {"transforms": CHAINS["resize"], "cache": "16MiB", "cache_resolution": "training"}
     with make(source, transforms=CHAINS["resize"]) as plain, make(source, **options) as kept:
         wanted = [epoch(plain), epoch(plain)]
         assert epoch(kept) == wanted[0]
@@ -173,19 +174,20 @@ def test_resume_and_share(source):
         ({"transforms": CHAINS["resize"], "scaled_decode": True}, "scaled_decode"),
         ({"transforms": CHAINS["resize"], "cache": None}, "no cache"),
         ({"transforms": CHAINS["resize"], "fleet": "127.0.0.1:1"}, "fleet"),
-        ({"transforms": CHAINS["resize"], "cache_size": "small"}, "cache_size is one of whole, training"),
+        ({"transforms": CHAINS["resize"], "cache_resolution": "small"}, "resolution is one of full, training"),
     ],
 )
 def test_refusals(packed, options, text):
     with pytest.raises(ps.errors.ArgumentError, match=text):
-        make(packed, **{"cache": "16MiB", "cache_size": "training", **options})
+        make(packed, **{"cache": "16MiB", "cache_resolution": "training", **options})
 
 
 def test_a_plan_sets_it(packed, tmp_path):
-    plan = {"kind": "penstock plan", "version": 1, "loader": {"cache": 16 << 20, "cache_size": "training", "cache_form": "raw"}}
+    plan = {"kind": "penstock plan", "version": 1,
+            "loader": {"cache": 16 << 20, "cache_resolution": "training", "cache_form": "raw"}}
     with ps.Loader(packed, transforms=CHAINS["resize"], plan=plan, output="numpy", num_workers=0) as loader:
-        assert loader.stats()["cache"]["size"] == "training"
-    with pytest.raises(ps.errors.ArgumentError, match="loader.cache_size is str"):
-        ps.Loader(packed, plan={**plan, "loader": {"cache_size": 3}})
+        assert loader.stats()["cache"]["resolution"] == "training"
+    with pytest.raises(ps.errors.ArgumentError, match="loader.cache_resolution is str"):
+        ps.Loader(packed, plan={**plan, "loader": {"cache_resolution": 3}})
     with ps.Loader(packed, plan=plan, cache=None, output="numpy", num_workers=0) as loader:
-        assert loader.stats()["cache"]["size"] == ""
+        assert loader.stats()["cache"]["resolution"] == ""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import CLASSES, N, PER_CLASS
 
 
@@ -117,22 +118,22 @@ def test_loaders_of_views(packed):
     ds = ps.Dataset(packed)
     view = ds.subset([20, 3, 11, 7])
     options = {"batch_size": 3, "transforms": [ps.transforms.Resize((8, 8))], "output": "numpy"}
-    with ps.Loader(view, **options) as loader:
+    with ps.Loader(view, **keywords(**options)) as loader:
         assert batches(loader) == [20, 3, 11, 7] and loader.dataset is view
         np.testing.assert_array_equal(loader.fetch([20])["index"], [20])
-    with ps.Loader(view, indices=[3, 0], **options) as loader:
+    with ps.Loader(view, **keywords(indices=[3, 0], **options)) as loader:
         assert batches(loader) == [7, 20]
-    with ps.Loader(view, shuffle=True, weights=[0, 0, 1, 0], **options) as loader:
+    with ps.Loader(view, **keywords(shuffle=True, weights=[0, 0, 1, 0], **options)) as loader:
         assert batches(loader) == [11] * 4
-    with ps.Loader(view, shuffle=True, seed=3, **options) as loader:
+    with ps.Loader(view, **keywords(shuffle=True, seed=3, **options)) as loader:
         expected = batches(loader)
-    with pickle.loads(pickle.dumps(ps.Loader(view, shuffle=True, seed=3, **options))) as loader:
+    with pickle.loads(pickle.dumps(ps.Loader(view, **keywords(shuffle=True, seed=3, **options)))) as loader:
         assert batches(loader) == expected
     for wrong in ({"indices": [4]}, {"weights": [1.0] * N, "shuffle": True}):
         with pytest.raises(ps.errors.ArgumentError):
-            ps.Loader(view, **options, **wrong)
+            ps.Loader(view, **keywords(**options, **wrong))
     with pytest.raises(ps.errors.ArgumentError, match="no samples"):
-        ps.Loader(ds.filter(label=-1), **options)
+        ps.Loader(ds.filter(label=-1), **keywords(**options))
 
 
 def test_torch_data_sets_of_views(packed):

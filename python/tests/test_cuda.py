@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 CROP = [T.CenterCrop(24)]
@@ -25,21 +26,21 @@ def test_a_hidden_gpu_is_named_as_the_reason(packed, monkeypatch):
     "options",
     [
         {"device": "cuda", "output": "numpy"},
-        {"device": "cuda", "output": "dlpack", "gpu_share": 0},
-        {"device": "cuda", "output": "dlpack", "gpu_share": 1.5},
+        {"device": "cuda", "output": "dlpack", "gpu_part": 0},
+        {"device": "cuda", "output": "dlpack", "gpu_part": 1.5},
         {"device": "cuda", "output": "dlpack", "decode": "device"},
         {"device": "cuda", "output": "dlpack", "device_memory": "much"},
         {"device": "cuda", "output": "dlpack", "pin_memory": True},
         {"pin_memory": "yes"},
         {"pin_memory": None},
         {"decode": "gpu"},
-        {"gpu_share": 0.5},
+        {"gpu_part": 0.5},
         {"device_memory": "1GiB"},
     ],
 )
 def test_what_does_not_go_together(packed, options):
     with pytest.raises(ps.errors.ArgumentError):
-        ps.Loader(packed, transforms=CROP, **options)
+        ps.Loader(packed, **keywords(transforms=CROP, **options))
 
 
 def test_page_locked_memory_needs_a_gpu(packed, monkeypatch):
@@ -67,8 +68,8 @@ def test_images_on_a_gpu_have_one_size(packed):
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "channels_last"])
 def test_dlpack_output_is_the_same_memory(packed, layout):
     options = {"batch_size": 4, "transforms": CROP, "layout": layout}
-    arrays = ps.Loader(packed, output="numpy", **options)
-    tensors = ps.Loader(packed, output="dlpack", device=None, **options)
+    arrays = ps.Loader(packed, **keywords(output="numpy", **options))
+    tensors = ps.Loader(packed, **keywords(output="dlpack", device=None, **options))
     for x, y in zip(arrays, tensors, strict=True):
         for name in ("image", "label", "index"):
             assert y[name].device == "cpu" and y[name].__dlpack_device__() == (1, 0)

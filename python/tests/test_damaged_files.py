@@ -47,7 +47,7 @@ def plan_data() -> dict[str, Any]:
         "classes": [{"form": "png", "pixels": [0, None], "samples": 8, "ways": [
             {**_WAY, "store": [{"form": "pli", "tier": "small"}]}, {**_WAY, "cache": "", "store": [{"form": "png"}]}]}],
         "loader": {"num_workers": 2, "prefetch": 2, "order": "shuffled", "cache": 4000, "cache_form": "stored",
-                   "cache_nbytes": 4000, "cache_size": "whole", "decode": "cpu", "gpu_share": None, "forms": None},
+                   "cache_nbytes": 4000, "cache_resolution": "full", "decode": "cpu", "gpu_part": None, "form_parts": None},
         "predicted": {**_RATE, "utilisation": 0.5, "prep_stall": 0.4, "fetch_stall": 0.1, "binding": ["cores"],
                       "bound_samples_per_second": 950.0},
         "now": {**_RATE, "form": "png", "binding": "cores"},
@@ -350,7 +350,7 @@ def test_values_and_arguments_that_are_no_files(tmp_path: Path) -> None:
                 with pytest.raises(ps.PenstockError):
                     writer.write(values)
         with pytest.raises(ps.PenstockError):
-            ps.Loader(folder, cache="8MiB", cache_plan=path)
+            ps.Loader(folder, cache=ps.CacheUse("8MiB", admit=path))
         command = ["penstock", "analyze", str(folder), "--transforms", str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 1 and str(path) in done.stderr
@@ -372,7 +372,7 @@ def test_pipes_in_place_of_a_data_sets_files(tmp_path: Path) -> None:
             dataset.read(2, "image")
         for storage in ("auto", "threads", "memory"):
             with pytest.raises(ps.PenstockError, match="not a regular file|was replaced or changed"):
-                list(ps.Loader(dataset, batch_size=4, storage=storage))
+                list(ps.Loader(dataset, batch_size=4, reading=ps.Reading(storage=storage)))
     for name in ("index.pst",):
         (packed / name).rename(tmp_path / name)
         os.mkfifo(packed / name)

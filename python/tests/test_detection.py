@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import picture, torchvision_v2
 from penstock import transforms as T
 
@@ -55,7 +56,7 @@ def rows(path, transforms, epochs=1, **options):
     options = {"per_box": ("labels", "centres"), "batch_size": 3, "output": "numpy", "num_workers": 1, "seed": 5,
                "shuffle": True, "layout": "NHWC", **options}
     found = {}
-    loader = ps.Loader(path, transforms=transforms, **options)
+    loader = ps.Loader(path, **keywords(transforms=transforms, **options))
     for epoch in range(epochs):
         for batch in loader:
             for row, index in enumerate(batch["index"].tolist()):
@@ -366,12 +367,14 @@ def test_draws_do_not_depend_on_threads_ranks_cache_and_resume(data):
     for rank in range(2):
         ranks |= rows(data, SSD, rank=rank, world_size=2)[0]
     same(ranks, one)
-    loader = ps.Loader(data, transforms=SSD, per_box=("labels", "centres"), batch_size=3, output="numpy", seed=5, shuffle=True,
+    loader = ps.Loader(data, transforms=SSD, annotations=ps.Annotations(per_box=("labels", "centres")), batch_size=3,
+                       output="numpy", seed=5, shuffle=True,
                        layout="NHWC", num_workers=2)
     batches = iter(loader)
     next(batches), next(batches)
     state = loader.state_dict()
-    again = ps.Loader(data, transforms=SSD, per_box=("labels", "centres"), batch_size=3, output="numpy", seed=5, shuffle=True,
+    again = ps.Loader(data, transforms=SSD, annotations=ps.Annotations(per_box=("labels", "centres")), batch_size=3,
+                      output="numpy", seed=5, shuffle=True,
                       layout="NHWC")
     again.load_state_dict(state)
     n = 0
@@ -408,7 +411,7 @@ def test_a_group_of_jobs_gets_the_same(data, tmp_path, monkeypatch):
                   [T.RandomHorizontalFlip(), T.RandomIoUCrop(0.6), T.Resize((20, 20))]]
         options = {"per_box": ("labels", "centres"), "batch_size": 3, "output": "numpy", "seed": 5, "shuffle": True,
                    "layout": "NHWC", "share": "side by side", "cache": None}
-        jobs = [ps.Loader(data, transforms=chain, **options) for chain in others]
+        jobs = [ps.Loader(data, **keywords(transforms=chain, **options)) for chain in others]
         beside: list = [{}, {}]
         for batches in zip(*jobs, strict=True):
             for got, batch in zip(beside, batches, strict=True):
@@ -429,11 +432,11 @@ def test_a_cache_keeps_letterboxed_images(data):
     plain, _ = rows(data, [T.Letterbox(40, mask_fill=9), T.RandomHorizontalFlip()], epochs=2)
     for form in ("raw", "pli"):
         found, loader = rows(data, [T.Letterbox(40, mask_fill=9), T.RandomHorizontalFlip()], epochs=2, cache="64MiB",
-                             cache_form=form, cache_size="training")
+                             cache_form=form, cache_resolution="training")
         same(found, plain)
         assert loader.stats()["cache"]["hits"] > 0
     with pytest.raises(ps.errors.ArgumentError, match=r"RandomIoUCrop\) is in the way"):
-        rows(data, SSD[1:], cache="64MiB", cache_form="raw", cache_size="training")
+        rows(data, SSD[1:], cache="64MiB", cache_form="raw", cache_resolution="training")
 
 
 def test_json_brings_back_what_it_was():
@@ -492,13 +495,15 @@ def test_what_a_loader_cannot_do_is_said_at_open(data, typed):
     with pytest.raises(ps.errors.ArgumentError, match="RandomIoUCrop.*needs the sample's boxes: no field"):
         ps.Loader(data, transforms=[T.RandomIoUCrop()], fields=["image", "mask"])
     with pytest.raises(ps.errors.ArgumentError, match="RandomIoUCrop needs.*own_geometry"):
-        ps.Loader(data, transforms=[T.RandomIoUCrop()], per_box=("labels", "centres"), own_geometry=["mask"])
+        ps.Loader(data, transforms=[T.RandomIoUCrop()],
+                  annotations=ps.Annotations(per_box=("labels", "centres"), own_geometry=["mask"]))
     with pytest.raises(ps.errors.ArgumentError, match="class above 255"):
-        ps.Loader(data, transforms=[T.MapLabels({1: 300})], per_box=())
+        ps.Loader(data, transforms=[T.MapLabels({1: 300})], annotations=ps.Annotations(per_box=()))
     with pytest.raises(ps.errors.ArgumentError, match="'labels' seems to have a row for each box"):
         ps.Loader(data, transforms=[T.RandomIoUCrop()])
     with pytest.raises(ps.errors.ArgumentError, match="first difference"):
-        ps.Loader(data, transforms={"image": [T.Letterbox(30)], "mask": [T.Letterbox(30, scale_up=False)]}, per_box=())
+        ps.Loader(data, transforms={"image": [T.Letterbox(30)], "mask": [T.Letterbox(30, scale_up=False)]},
+                  annotations=ps.Annotations(per_box=()))
 
 
 def test_bad_boxes_and_masks_are_errors_of_their_field(tmp_path):

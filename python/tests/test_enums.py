@@ -48,10 +48,10 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
             },
         ),
         (
-            "pst_cache_size",
+            "pst_cache_resolution",
             {
-                "PST_CACHE_SIZE_WHOLE": _loader_options.CACHE_SIZES.index("whole"),
-                "PST_CACHE_SIZE_TRAINING": _loader_options.CACHE_SIZES.index("training"),
+                "PST_CACHE_RESOLUTION_FULL": _loader_options.CACHE_RESOLUTIONS.index("full"),
+                "PST_CACHE_RESOLUTION_TRAINING": _loader_options.CACHE_RESOLUTIONS.index("training"),
             },
         ),
         ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": _loader_options.PLACEMENTS.index("cuda")}),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 
 def after_an_epoch(dataset: Path, **options: object) -> dict:
-    with ps.Loader(dataset, batch_size=4, num_workers=2, **options) as loader:
+    with ps.Loader(dataset, **keywords(batch_size=4, num_workers=2, **options)) as loader:
         for _ in loader:
             pass
         return loader.stats()

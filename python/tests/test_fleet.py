@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import memcached
 
 pytestmark = pytest.mark.skipif(not shutil.which("memcached"), reason="memcached is not installed")
@@ -28,8 +29,8 @@ def servers(tmp_path: Path) -> Iterator[list[str]]:
 def make(source, **options) -> ps.Loader:
     from penstock import transforms as T
 
-    return ps.Loader(source, batch_size=4, shuffle=True, seed=3, num_workers=2, output="numpy",
-                     transforms=[T.RandomResizedCrop(32)], **options)
+    return ps.Loader(source, **keywords(batch_size=4, shuffle=True, seed=3, num_workers=2, output="numpy",
+                     transforms=[T.RandomResizedCrop(32)], **options))
 
 
 def check_epoch(want: ps.Loader, got: ps.Loader) -> None:

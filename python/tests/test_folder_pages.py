@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import encoded, picture
 
 CLASSES, EACH = ["ant", "bee", "cat", "dog"], 24
@@ -47,7 +48,8 @@ def moved(photos: Path) -> Path:
 
 
 def loader_of(data, **options) -> ps.Loader:
-    return ps.Loader(data, **{"output": "numpy", "fields": ["image"], "encoded": ["image"], "batch_size": 6, **PAGES, **options})
+    return ps.Loader(data, **keywords(**{"output": "numpy", "fields": ["image"], "encoded": ["image"], "batch_size": 6, **PAGES,
+                                         **options}))
 
 
 def samples_of(batches) -> list[int]:
@@ -176,8 +178,8 @@ def test_images_and_masks_of_cityscapes_are_ordered_together(tmp_path):
     mask = next(name for name in dataset.fields if name not in ("image", "split", "city"))
     seen = []
     for root in ("a", "b"):
-        with ps.Loader(tmp_path / root, fields=["image", mask], output="numpy", batch_size=4, prefetch=5, num_workers=2,
-                       throttle=(0, 1e-5, 1), **PAGES) as loader:  # fmt: skip
+        with ps.Loader(tmp_path / root, **keywords(fields=["image", mask], output="numpy", batch_size=4, prefetch=5, num_workers=2,
+                       throttle=(0, 1e-5, 1), **PAGES)) as loader:  # fmt: skip
             seen.append([(int(i), a.tobytes(), b.tobytes()) for batch in loader
                          for i, a, b in zip(batch["index"], batch["image"], batch[mask], strict=True)])  # fmt: skip
             storage = loader.stats()["storage"]

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 np = pytest.importorskip("numpy")
@@ -53,7 +54,7 @@ def epoch(loader) -> list[object]:
 
 def load(dataset, **options) -> ps.Loader:
     given = {"batch_size": 8, "shuffle": True, "seed": 3, "transforms": chain(), "output": "numpy", "cache": None, **options}
-    return ps.Loader(dataset, **given)
+    return ps.Loader(dataset, **keywords(**given))
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -166,12 +167,12 @@ def test_shares_move_away_from_what_is_short(tmp_path) -> None:
     [
         ({"forms": {}}, "forms is a dict"),
         ({"forms": ["pli"]}, "forms is a dict"),
-        ({"forms": {"pli": 0}}, "share of a form"),
-        ({"forms": {"pli": True}}, "share of a form"),
+        ({"forms": {"pli": 0}}, "part of a form"),
+        ({"forms": {"pli": True}}, "part of a form"),
         ({"forms": {"gif": 1}}, "form is one of"),
         ({"forms": {5: 1}}, "there is no number 5"),
-        ({"form_choice": "sample"}, "give forms"),
-        ({"forms": {"pli": 1}, "form_choice": "coin"}, "form_choice"),
+        ({"form_choice": "sample"}, r"give Forms\.parts"),
+        ({"forms": {"pli": 1}, "form_choice": "coin"}, r"Forms\.choice"),
         ({"forms": {"pli": 1}, "share": "group"}, "not for loaders that share"),
         ({"forms": {"jpeg": 1}, "variants": {"image": ["raw"]}}, "does not allow it"),
     ],
@@ -194,7 +195,7 @@ PLAN = {
     "version": 1,
     "classes": [],
     "loader": {"num_workers": 1, "prefetch": 5, "order": None, "cache": 1 << 24, "cache_form": "raw", "decode": "cpu",
-               "forms": {"pli-small": 0.25, "raw": 0.75}},
+               "form_parts": {"pli-small": 0.25, "raw": 0.75}},
 }  # fmt: skip
 
 
@@ -227,7 +228,7 @@ def test_plans_from_files(variants, tmp_path) -> None:
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(ps.errors.CorruptError, match="not JSON"):
         load(variants, plan=tmp_path / "broken.json")
-    with pytest.raises(ps.errors.ArgumentError, match=r"loader\.forms is dict, not 3"):
-        load(variants, plan={**PLAN, "loader": {"forms": 3}})
+    with pytest.raises(ps.errors.ArgumentError, match=r"loader\.form_parts is dict, not 3"):
+        load(variants, plan={**PLAN, "loader": {"form_parts": 3}})
     with pytest.raises(FileNotFoundError):
         load(variants, plan=tmp_path / "none.json")

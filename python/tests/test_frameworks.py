@@ -12,6 +12,7 @@ import textwrap
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import N
 from penstock import transforms as T
 
@@ -20,7 +21,8 @@ CHAIN = [T.RandomResizedCrop(16), T.Normalize(0.5, 0.25)]
 
 
 def loader_of(path, **options):
-    return ps.Loader(path, **{"batch_size": 5, "shuffle": True, "seed": 4, "transforms": CHAIN, "output": "torch", **options})
+    return ps.Loader(path,
+                     **keywords(**{"batch_size": 5, "shuffle": True, "seed": 4, "transforms": CHAIN, "output": "torch", **options}))
 
 
 def indices(batches):

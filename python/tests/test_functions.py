@@ -23,6 +23,7 @@ import pytest
 from conftest import N, encoded, picture
 
 import penstock as ps
+from flat import keywords
 from penstock import _function_workers, _functions
 from penstock import transforms as T
 from penstock.errors import ArgumentError, FunctionError, LimitError
@@ -42,8 +43,9 @@ def global_draws(sample):
 
 
 def load(path, **options):
-    return ps.Loader(path, **{"batch_size": 5, "shuffle": True, "seed": 3, "output": "numpy", "num_workers": 1, "cache": None,
-                              "transforms": OPS, **options})
+    return ps.Loader(path,
+                     **keywords(**{"batch_size": 5, "shuffle": True, "seed": 3, "output": "numpy", "num_workers": 1, "cache": None,
+                              "transforms": OPS, **options}))
 
 
 def contents(loader):
@@ -314,10 +316,10 @@ def test_state_where_nothing_was_delivered(packed, way):
     for start in (loader.state_dict(), state):
         loader.load_state_dict(start)
         iterator = iter(loader)
-        with pytest.raises(FunctionError, match="batch_function"):
+        with pytest.raises(FunctionError, match=r"Functions\.batch"):
             next(iterator)
         assert loader.state_dict() == start
-        with pytest.raises(FunctionError, match="batch_function"):
+        with pytest.raises(FunctionError, match=r"Functions\.batch"):
             next(iterator)
         assert loader.state_dict() == start
     loader.close()
@@ -348,14 +350,14 @@ def test_state_after_an_interrupt_before_the_first_batch(packed, way, monkeypatc
 @pytest.mark.parametrize("way", WAYS[1:])
 def test_exit_in_a_batch_function(packed, way):
     with load(packed, batch_function=exits, sample_function=plain, **way) as loader:
-        with pytest.raises(FunctionError, match="batch_function, epoch 0, batch 0, samples .*: SystemExit: 3"):
+        with pytest.raises(FunctionError, match=r"Functions\.batch, epoch 0, batch 0, samples .*: SystemExit: 3"):
             contents(loader)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_results_that_torch_does_not_take(packed, way):
     with load(packed, sample_function=texts, output="torch", **way) as loader:
-        with pytest.raises(FunctionError, match="sample_function, .*'text' cannot be put together: TypeError"):
+        with pytest.raises(FunctionError, match=r"Functions\.sample, .*'text' cannot be put together: TypeError"):
             contents(loader)
 
 
@@ -541,7 +543,7 @@ def test_rows_of_ragged_fields(typed, way):
     assert any(name.endswith("_counts") for name in expected[0])
     same(found, expected)
     for kind in ("offsets", {"boxes": "offsets"}):
-        with pytest.raises(ArgumentError, match="sample_function needs the rows"):
+        with pytest.raises(ArgumentError, match=r"Functions\.sample needs rows"):
             load(typed, sample_function=dict, ragged=kind, **options, **way)
     with load(typed, batch_function=dict, ragged="offsets", **options, **way) as loader:
         same(contents(loader), contents(load(typed, ragged="offsets", **options)))
@@ -632,10 +634,9 @@ def test_torch_draws_apart(packed):
 def test_torch_data_sets_refuse_what_has_no_effect(packed):
     from penstock.torch import TorchDataset
 
-    for option in ({"batch_function": double}, {"function_workers": 1}, {"function_kind": "processes"},
-                   {"function_start": "spawn"}, {"function_timeout": 3.0}):
-        with pytest.raises(ArgumentError, match=f"{next(iter(option))} has no effect"):
-            TorchDataset(packed, sample_function=noise, **option)
+    for option in ({"batch": double}, {"workers": 1}, {"kind": "processes"}, {"start": "spawn"}, {"timeout": 3.0}):
+        with pytest.raises(ArgumentError, match=rf"Functions\.{next(iter(option))} has no effect"):
+            TorchDataset(packed, functions=ps.Functions(sample=noise, **option))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -663,7 +664,7 @@ def test_results_that_cannot_be_pickled(packed):
 def test_functions_that_cannot_be_pickled(packed):
     for start in ("spawn", "forkserver"):
         loader = load(packed, sample_function=lambda sample: sample, function_start=start, **PROCESSES)
-        with pytest.raises(ArgumentError, match=f"sample_function cannot be sent to a process that is started by '{start}'"):
+        with pytest.raises(ArgumentError, match=rf"Functions\.sample cannot be sent to a process that is started by '{start}'"):
             next(iter(loader))
         loader.close()
     with load(packed, sample_function=lambda sample: sample, **PROCESSES) as loader:  # fork takes it
@@ -732,7 +733,7 @@ def test_stats_fetch_collate_and_torch_dataset(packed):
     assert load(packed).stats()["function"]["kind"] == ""
     from penstock.torch import TorchDataset
 
-    ds = TorchDataset(packed, OPS, sample_function=noise, output="numpy")
+    ds = TorchDataset(packed, OPS, functions=ps.Functions(sample=noise), output="numpy")
     assert ds[3]["name"] == "sample 3"
 
 
@@ -744,13 +745,13 @@ def test_views_and_share_of_functions(packed):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sample_function": 3}, "sample_function is a function"),
+        ({"sample_function": 3}, "Functions.sample is a function"),
         ({"function_workers": 2}, "give one of them"),
-        ({"sample_function": plain, "function_kind": "fibres"}, "function_kind"),
-        ({"sample_function": plain, "function_start": "magic"}, "function_start"),
-        ({"sample_function": plain, "function_timeout": 0}, "function_timeout"),
-        ({"sample_function": plain, "function_timeout": "5"}, "function_timeout"),
-        ({"sample_function": plain, "function_workers": -1}, "function_workers"),
+        ({"sample_function": plain, "function_kind": "fibres"}, r"Functions\.kind"),
+        ({"sample_function": plain, "function_start": "magic"}, r"Functions\.start"),
+        ({"sample_function": plain, "function_timeout": 0}, r"Functions\.timeout"),
+        ({"sample_function": plain, "function_timeout": "5"}, r"Functions\.timeout"),
+        ({"sample_function": plain, "function_workers": -1}, r"Functions\.workers"),
         ({"sample_function": plain, "output": "dlpack"}, "tensors or arrays"),
     ],
 )
@@ -767,8 +768,8 @@ def test_processes_end_with_their_parent(run):
         source = textwrap.dedent(f'''
             import os, time, penstock as ps
             from penstock import transforms as T
-            loader = ps.Loader({packed!r}, batch_size=4, sample_function=lambda s: s, function_workers=2,
-                               function_kind="processes", transforms=[T.RandomResizedCrop(24)], output="numpy")
+            loader = ps.Loader({packed!r}, batch_size=4, functions=ps.Functions(lambda s: s, workers=2, kind="processes"),
+                               transforms=[T.RandomResizedCrop(24)], output="numpy")
             next(iter(loader))
             print(*[w.process.pid for w in loader._functions._pool._workers], flush=True)
             time.sleep(60)
@@ -854,7 +855,7 @@ def test_batches_of_samples_that_all_fail(packed, way):
 def test_a_torch_data_set_replaces_what_fails(packed):
     from penstock.torch import TorchDataset
 
-    data = TorchDataset(packed, sample_function=fails_thrice, on_error="replace", transforms=[T.Resize((24, 24))])
+    data = TorchDataset(packed, functions=ps.Functions(sample=fails_thrice), on_error="replace", transforms=[T.Resize((24, 24))])
     assert data[3]["number"] not in (6, 14, 40) and data[4]["number"] == 8
 
 

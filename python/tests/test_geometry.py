@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 N = 12
@@ -51,7 +52,7 @@ def pairs(tmp_path_factory):
 def rows(path, transforms, fields=("image", "mask"), **options):
     """[{field: row}] of an epoch, images as classes."""
     options = {"batch_size": 5, "seed": 3, "shuffle": True, "num_workers": 1, **options}
-    loader = ps.Loader(path, transforms=transforms, fields=fields, output="numpy", layout="NHWC", **options)
+    loader = ps.Loader(path, **keywords(transforms=transforms, fields=fields, output="numpy", layout="NHWC", **options))
     result = []
     for batch in loader:
         for r in range(len(batch["index"])):
@@ -167,9 +168,9 @@ def test_own_geometry_draws_anew(pairs):
     again = rows(pairs, [RC, HF], fields=fields, own_geometry=("image2",), num_workers=0)
     assert all((a["image2"] == b["image2"]).all() for a, b in zip(own, again, strict=True))
     with pytest.raises(ps.errors.ArgumentError, match="own_geometry is for images and masks"):
-        ps.Loader(pairs, own_geometry=["boxes"])
+        ps.Loader(pairs, annotations=ps.Annotations(own_geometry=["boxes"]))
     with pytest.raises(ps.errors.ArgumentError, match="no field 'nothing'"):
-        ps.Loader(pairs, own_geometry=["nothing"])
+        ps.Loader(pairs, annotations=ps.Annotations(own_geometry=["nothing"]))
 
 
 def test_without_operations_pixels_are_as_stored(pairs):

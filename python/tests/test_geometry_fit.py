@@ -11,6 +11,7 @@ from PIL import Image as PilImage
 from PIL import ImageOps
 
 import penstock as ps
+from flat import keywords
 from conftest import encoded
 from penstock import transforms as T
 
@@ -58,7 +59,7 @@ def sample_of(image, mask, box):
 
 
 def one(path, **options):
-    loader = ps.Loader(path, output="numpy", layout="NHWC", num_workers=0, **options)
+    loader = ps.Loader(path, **keywords(output="numpy", layout="NHWC", num_workers=0, **options))
     batch = next(iter(loader))
     return {name: np.asarray(batch[name][0]) for name in ("image", "mask", "boxes", "points")}
 
@@ -120,7 +121,7 @@ def test_a_folder_has_it_stated_by_loader_or_pack(tmp_path):
     data = ps.Dataset(folder, labels=labels)
 
     def row(source, **options):
-        batch = next(iter(ps.Loader(source, output="numpy", layout="NHWC", **options)))
+        batch = next(iter(ps.Loader(source, **keywords(output="numpy", layout="NHWC", **options))))
         return batch["image"][0][..., 0] // 20, batch["mask"][0], np.asarray(batch["boxes"][0])
 
     with pytest.raises(ps.errors.ArgumentError, match="made_for"):
@@ -207,6 +208,6 @@ def test_further_images_of_another_size_only_matter_where_they_move(tmp_path):
     path = tmp_path / "data"
     next(iter(ps.Loader(path)))
     next(iter(ps.Loader(path, transforms=[T.ColorJitter(0.1)])))
-    next(iter(ps.Loader(path, transforms=[T.RandomCrop(8)], own_geometry=["small"])))
+    next(iter(ps.Loader(path, transforms=[T.RandomCrop(8)], annotations=ps.Annotations(own_geometry=["small"]))))
     with pytest.raises(ps.errors.CorruptError, match="'small' has 50 x 25 pixels, field 'image'"):
         next(iter(ps.Loader(path, transforms=[T.RandomCrop(8)])))

@@ -87,7 +87,7 @@ def test_costs_of_a_gpu_are_probed(gpu: dict[str, str], data: Path, device: str)
         # Rows that the CPU decodes are augmented on the GPU where the batch is; else it has no part in them.
         assert (on_cpu["gpu_seconds"] > 0) == (on_cpu["link_nbytes"] > 0) == ({device!r} == "cuda"), on_cpu
         assert ("link_nbytes_per_second" in report.data["machine"]) == ({device!r} == "cuda")
-        bounds = report.whatif(gpu_share=0.5).bounds
+        bounds = report.whatif(gpu_part=0.5).bounds
         seconds = (forms["pli-jpeg"]["gpu"]["gpu_seconds"] + on_cpu["gpu_seconds"]) / 2
         assert math.isclose(bounds["gpu"], 1 / seconds, rel_tol=1e-6), (bounds, seconds)
     """

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import PROGRAM
 from penstock.errors import ArgumentError, NotFoundError, StorageError
 
@@ -23,8 +24,8 @@ from penstock.errors import ArgumentError, NotFoundError, StorageError
 def make(source, **options) -> ps.Loader:
     from penstock import transforms as T
 
-    return ps.Loader(source, batch_size=4, shuffle=True, seed=3, num_workers=2, output="numpy",
-                     transforms=[T.RandomResizedCrop(32)], **options)
+    return ps.Loader(source, **keywords(batch_size=4, shuffle=True, seed=3, num_workers=2, output="numpy",
+                     transforms=[T.RandomResizedCrop(32)], **options))
 
 
 def epoch(loader: ps.Loader) -> list[np.ndarray]:

@@ -75,7 +75,7 @@ def test_a_sample(detection):
 
 def test_a_batch(detection):
     for output in ("numpy", "torch"):
-        loader = ps.Loader(detection, batch_size=10, output=output, keep_boxes=True,
+        loader = ps.Loader(detection, batch_size=10, output=output, annotations=ps.Annotations(keep_boxes=True),
                            transforms=[T.CenterCrop(32), T.Normalize(0.5, 0.25)])
         tree = parsed(next(iter(loader)))
         assert [shown.shape for shown in pictures(tree)] == [(32, 32, 3)] * 8

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import encoded, picture
 from penstock import transforms as T
 from penstock.errors import ArgumentError, CorruptError, StateError
@@ -38,7 +39,7 @@ def identities(path: Path) -> tuple[str, str]:
 
 def loader_of(path, **options) -> ps.Loader:
     given = {"batch_size": 3, "shuffle": True, "seed": 5, "output": "numpy", "num_workers": 1, "cache": None, **options}
-    return ps.Loader(path, **given)
+    return ps.Loader(path, **keywords(**given))
 
 
 # Identities -------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import PROGRAM, encoded, host_service, memcached, picture
 from penstock import transforms as T
 from penstock.errors import ArgumentError
@@ -26,7 +27,7 @@ N = 6
 def loader_of(path: Path, **options) -> ps.Loader:
     given = {"batch_size": 4, "transforms": [T.Resize((16, 20))], "output": "numpy", "num_workers": 1, "cache": None, "fleet": None,
              "shuffle": True, **options}  # fmt: skip
-    return ps.Loader(path, **given)
+    return ps.Loader(path, **keywords(**given))
 
 
 def pixels(loader: ps.Loader, epochs: int = 1) -> bytes:
@@ -144,7 +145,7 @@ def test_neither_is_taken_for_the_other(tmp_path: Path, seed: int, service: Path
     ways = {
         "stored": with_cache(), "unverified": with_cache(verify=False), "raw": with_cache(cache_form="raw"),
         "pli": with_cache(cache_form="pli"), "pli-fast": with_cache(cache_form="pli-fast"),
-        "pli-jpeg": with_cache(cache_form="pli-jpeg"), "training": with_cache(cache_size="training"), "saved": with_file,
+        "pli-jpeg": with_cache(cache_form="pli-jpeg"), "training": with_cache(cache_resolution="training"), "saved": with_file,
         "host": through(cache=host), "host raw": through(cache=host, cache_form="raw"), "share": through(share=f"group-{seed}"),
     }  # fmt: skip
     if fleet is not None:

@@ -147,7 +147,7 @@ def test_loaders_share_the_cache(files):
     source, cache = ps.Dataset.from_files(files), ps.Cache("64MiB")
     images = ps.CachedImages(source, cache)
     images.fill(2)
-    with ps.Loader(source, batch_size=3, cache=cache, cache_form="pli", output="numpy", channels=3) as loader:
+    with ps.Loader(source, batch_size=3, cache=ps.CacheUse(cache, form="pli"), output="numpy", channels=3) as loader:
         rows = [row for batch in loader for row in batch["image"]]
         assert loader.stats()["storage"]["reads"] == 0
     for row, path in zip(rows, files, strict=True):
@@ -263,7 +263,7 @@ def test_a_plan_of_the_cache(files, tmp_path):
     assert plan.seconds == 8 and plan.bound >= 8
     np.save(tmp_path / "plan.npy", plan.admit)
     for given in (plan, plan.admit, tmp_path / "plan.npy"):
-        with ps.Loader(source, batch_size=3, cache="8MiB", cache_plan=given, channels=3, output="numpy") as loader:
+        with ps.Loader(source, batch_size=3, cache=ps.CacheUse("8MiB", admit=given), channels=3, output="numpy") as loader:
             for number in range(3):
                 for _ in loader:
                     pass
@@ -281,9 +281,9 @@ def test_a_plan_of_the_cache(files, tmp_path):
     with pytest.raises(ps.errors.ArgumentError, match="read_rate"):
         ps.plan_cache(source, "1MiB")
     with pytest.raises(ps.errors.ArgumentError, match="bool"):
-        ps.Loader(source, batch_size=3, cache="8MiB", cache_plan=[1, 2])
+        ps.Loader(source, batch_size=3, cache=ps.CacheUse("8MiB", admit=[1, 2]))
     with pytest.raises(ps.errors.ArgumentError, match="no cache"):
-        ps.Loader(source, batch_size=3, cache=None, cache_plan=plan)
+        ps.Loader(source, batch_size=3, cache=ps.CacheUse(None, admit=plan))
     with pytest.raises(ps.errors.ArgumentError, match="bool"):
         ps.CachedImages(source, "8MiB", cache_plan=[1, 2])
     with pytest.raises(ps.errors.ArgumentError, match="for a cache"):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import encoded
 from penstock import _regions
 from penstock import transforms as T
@@ -283,8 +284,8 @@ def test_coco_loads_with_rows_dropped_together(tmp_path):
         ps.Loader(ds, batch_size=3, transforms=transforms, output="numpy", fields=["image", "boxes", "keypoints"])
     per_box = ("labels", "iscrowd", "area", "keypoints")
     options = {"batch_size": 3, "transforms": transforms, "output": "numpy", "seed": 4}
-    kept = next(iter(ps.Loader(ds, per_box=per_box, **options)))
-    every = next(iter(ps.Loader(ds, per_box=per_box, keep_boxes=True, **options)))
+    kept = next(iter(ps.Loader(ds, **keywords(per_box=per_box, **options))))
+    every = next(iter(ps.Loader(ds, **keywords(per_box=per_box, keep_boxes=True, **options))))
     n_dropped = 0
     for row in range(3):
         boxes, points = every["boxes"][row], every["keypoints"][row].reshape(-1, 17, 3)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import host_service
 from penstock import transforms as T
 from penstock._function_loop import Pipeline
@@ -73,7 +74,7 @@ PATHS = {
 
 def loader_of(path, **options):
     given = {"batch_size": BATCH, "shuffle": True, "seed": 7, "transforms": CHAIN, "output": "numpy", "cache": None, **options}
-    return ps.Loader(path, **given)
+    return ps.Loader(path, **keywords(**given))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import penstock as ps
+from flat import keywords
 from conftest import N, typed_sample
 from penstock import _native
 from penstock import transforms as T
@@ -17,7 +18,7 @@ SQUARE = [T.Resize((16, 20))]
 
 
 def one(path, **options):
-    return next(iter(ps.Loader(path, **{"batch_size": 4, "transforms": SQUARE, **options})))
+    return next(iter(ps.Loader(path, **keywords(**{"batch_size": 4, "transforms": SQUARE, **options}))))
 
 
 @pytest.mark.parametrize("output", ["numpy", "torch"])
@@ -219,11 +220,11 @@ def test_list_of_a_loader_up_to_host_memory(folder):
     batch_nbytes = 4 * 3 * 128 * 128 * 4
     chain = [T.Resize((128, 128)), T.Normalize(0.5, 0.5)]
     options = {"batch_size": 4, "transforms": chain, "num_workers": 1, "output": "numpy"}
-    assert len(list(ps.Loader(folder, **options))) == 6
-    whole = ps.Loader(folder, **options)
+    assert len(list(ps.Loader(folder, **keywords(**options)))) == 6
+    whole = ps.Loader(folder, **keywords(**options))
     list(whole)
     need = whole.stats()["memory"]["peak"]
-    loader = ps.Loader(folder, **options, host_memory=int(need - 2 * batch_nbytes))
+    loader = ps.Loader(folder, **keywords(**options, host_memory=int(need - 2 * batch_nbytes)))
     kept = []
     with pytest.raises(ps.errors.LimitError, match="hold") as caught:
         kept.extend(loader)
@@ -233,7 +234,7 @@ def test_list_of_a_loader_up_to_host_memory(folder):
     del kept
     gc.collect()
     assert len([None for _ in loader]) == 6  # nothing is broken
-    small = ps.Loader(folder, **options, host_memory=int(need - 2 * batch_nbytes))
+    small = ps.Loader(folder, **keywords(**options, host_memory=int(need - 2 * batch_nbytes)))
     assert sum(len(batch["index"]) for batch in small) == N
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import N
 from penstock import transforms as T
 
@@ -32,7 +33,7 @@ def damaged(packed, tmp_path):
 
 def loader_of(path, **options):
     chain = [T.Resize((8, 8))]
-    return ps.Loader(path, **{"transforms": chain, "output": "numpy", "batch_size": 4, **options})
+    return ps.Loader(path, **keywords(**{"transforms": chain, "output": "numpy", "batch_size": 4, **options}))
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
@@ -111,12 +112,12 @@ def test_iteration_goes_on_after_an_error(damaged):
     ({"on_error": "ignore"}, "on_error is one of"),
     ({"storage": "tape"}, "storage is one of"),
     ({"page_cache": "burn"}, "page_cache is one of"),
-    ({"cache_form": "webp", "cache": "8MiB"}, "cache_form is one of"),
+    ({"cache_form": "webp", "cache": "8MiB"}, r"CacheUse\.form is one of"),
     ({"cache_form": "pli-jpeg", "cache": None}, "no cache"),
     ({"layout": "CHWN"}, "layout is one of"),
     ({"output": "list"}, "output is one of"),
     ({"dtype": "float8"}, "dtype 'float8' is not known"),
-    ({"throttle": (1, 2, 3, 4)}, "throttle is"),
+    ({"throttle": (1, 2, 3, 4)}, r"Reading\.throttle is"),
     ({"throttle": (1, 2, 300)}, "throttle"),
     ({"transforms": {"picture": []}}, "no field 'picture'"),
     ({"transforms": {"image": [len]}}, "operations of penstock.transforms"),
@@ -126,16 +127,17 @@ def test_iteration_goes_on_after_an_error(damaged):
     ({"variants": {"image": ["tiff"]}}, "form is one of"),
     ({"variants": {"image": []}}, "list of forms"),
     ({"variants": {"image": "raw"}}, "list of forms"),
-    ({"bits": 12}, "bits is 8 or 16"),
+    ({"bits": 12}, r"Decoding\.bits is 8 or 16"),
     ({"channels": "all"}, "channels is a whole number"),
     ({"channels": 2}, "2 channels are not possible"),
     ({"dtype": {"label": "int64"}}, "of type int"),
     ({"dtype": "int64"}, "an image of 8 bits cannot be delivered as int64"),
     ({"prefetch": True}, "prefetch is a whole number, not True"),
-    *(({name: value}, f"{name} is True or False, not {value!r}")
-      for name in ("shuffle", "drop_last", "padding", "verify", "ignore_orientation", "scaled_decode")
+    *(({name: value}, f"{said or name} is True or False, not {value!r}")
+      for name, said in (("shuffle", ""), ("drop_last", ""), ("pad_epoch", ""), ("verify", r"Reading\.verify"),
+                         ("ignore_orientation", r"Decoding\.ignore_orientation"), ("scaled_decode", r"Decoding\.scaled"))
       for value in ("no", 2, None, 1.0)),
-    ({"scaled_decode": {"image": "yes"}}, "scaled_decode is True or False, not 'yes'"),
+    ({"scaled_decode": {"image": "yes"}}, "scaled is True or False, not 'yes'"),
     ({"fields": ["imge"]}, "no field 'imge' in .*: did you mean 'image'"),
 ])
 def test_wrong_arguments(packed, options, text):
@@ -409,7 +411,7 @@ def test_without_padding_each_sample_comes_once(packed):
     {"on_empty": "empty", "on_error": "replace"},
     {"on_empty": "drop", "on_error": "skip"},
     {"max_errors": 3},
-    {"padding": False, "drop_last": True},
+    {"pad_epoch": False, "drop_last": True},
 ])
 def test_options_that_would_have_no_effect(packed, options):
     with pytest.raises(ps.errors.ArgumentError):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import N
 from penstock import transforms as T
 
@@ -18,7 +19,7 @@ CHAIN = {"image": [T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.Normaliz
 
 
 def loader_of(path, **options):
-    return ps.Loader(path, **{"transforms": CHAIN, "output": "numpy", "batch_size": 5, **options})
+    return ps.Loader(path, **keywords(**{"transforms": CHAIN, "output": "numpy", "batch_size": 5, **options}))
 
 
 def contents(batches):
@@ -463,7 +464,8 @@ def test_a_daemon_thread_that_iterates_ends_quietly(run):
         run("""
             import threading, time, penstock as ps
             from penstock import transforms as T
-            loader = ps.Loader(packed, 4, transforms=[T.Resize((8, 8))], output="numpy", throttle=(200000, 0.02))
+            loader = ps.Loader(packed, 4, transforms=[T.Resize((8, 8))], output="numpy",
+                               reading=ps.Reading(throttle=(200000, 0.02)))
             seen = threading.Event()
             def epochs():
                 while True:

@@ -8,12 +8,13 @@ import warnings
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import N
 from penstock import _options
 
 
 def loader_of(path, **options):
-    return ps.Loader(path, **{"fields": ["label"], "output": "numpy", "batch_size": 5, "cache": None, **options})
+    return ps.Loader(path, **keywords(**{"fields": ["label"], "output": "numpy", "batch_size": 5, "cache": None, **options}))
 
 
 def indices_of_rank(rank, world_size, batch_size=5):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import N
 from penstock import transforms as T
 
@@ -20,7 +21,7 @@ CHAIN = [T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.Normalize(0.5, 0.2
 
 def loader_of(path, **options):
     given = {"transforms": CHAIN, "output": "numpy", "batch_size": 4, "shuffle": True, "seed": 5, **options}
-    return ps.Loader(path, **given)
+    return ps.Loader(path, **keywords(**given))
 
 
 def seen(batch):

@@ -12,6 +12,7 @@ import pytest
 from conftest import encoded, limits_address_space, picture
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 ENGINES = ("threads", "uring", "memory")
@@ -22,7 +23,7 @@ def open_loader(data: Path, **options: object) -> ps.Loader:
     """A loader; skips the test where the kernel forbids io_uring."""
     options = {"batch_size": 5, "num_workers": 2, "transforms": {"image": [T.Resize((24, 24))]}, **options}
     try:
-        return ps.Loader(data, **options)
+        return ps.Loader(data, **keywords(**options))
     except ps.errors.UnsupportedError as error:
         if options.get("storage") != "uring":
             raise

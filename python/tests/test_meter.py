@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
+from flat import keywords
 from penstock import _live, _stats
 from penstock import transforms as T
 
 
 def make(source, **options) -> ps.Loader:
-    return ps.Loader(source, **{"batch_size": 4, "num_workers": 2, "output": "numpy",
-                                "transforms": [T.Resize((32, 32))]} | options)
+    return ps.Loader(source, **keywords(**{"batch_size": 4, "num_workers": 2, "output": "numpy",
+                                "transforms": [T.Resize((32, 32))]} | options))
 
 
 def drain(loader: ps.Loader, pause: float = 0.0) -> int:
@@ -242,7 +243,7 @@ def test_a_killed_process_leaves_a_trace(folder, tmp_path):
     code = textwrap.dedent(f"""
         import os, signal, time
         import penstock as ps
-        loader = ps.Loader({str(folder)!r}, batch_size=4, num_workers=2, output="numpy", trace={str(path)!r})
+        loader = ps.Loader({str(folder)!r}, batch_size=4, num_workers=2, output="numpy", watch=ps.Watch(trace={str(path)!r}))
         for _ in range(20):
             for batch in loader:
                 time.sleep(0.01)

@@ -10,6 +10,7 @@ import torch
 from conftest import picture
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 N, CLASSES = 22, 5
@@ -26,7 +27,7 @@ def pictures(tmp_path_factory):
 
 
 def load(path, mix, **options):
-    return ps.Loader(path, **{"batch_size": 4, "transforms": OPS, "shuffle": True, "seed": 3, "mix": mix, **options})
+    return ps.Loader(path, **keywords(**{"batch_size": 4, "transforms": OPS, "shuffle": True, "seed": 3, "mix": mix, **options}))
 
 
 def drawn(loader):

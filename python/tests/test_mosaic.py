@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import picture
 from penstock import transforms as T
 
@@ -61,7 +62,7 @@ def detection(tmp_path_factory):
 def load(path, mix, **options):
     options = {"batch_size": 6, "shuffle": True, "seed": SEED, "output": "numpy", "num_workers": 2, "per_box": PER_BOX,
                "transforms": [T.Resize(SIZE)], **options}
-    return ps.Loader(path, mix=mix, **options)
+    return ps.Loader(path, **keywords(mix=mix, **options))
 
 
 def expected(rows, how, min_area=1.0, min_visibility=0.0, keep=False):

@@ -14,6 +14,7 @@ import pytest
 from conftest import encoded, picture
 
 import penstock as ps
+from flat import keywords
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "penstock"
 FORMS = ("raw", "pli", "raw,pli", "pli,raw")
@@ -40,7 +41,7 @@ class Reader:
         self.n = len(ps.Dataset(path))
         self.dataset = ps.Dataset(path)
         options = {"num_workers": 1, "prefetch": 1, "cache": None, "fleet": None, "output": "numpy"}
-        self.loader = ps.Loader(self.dataset, 1, **options) if loads else None
+        self.loader = ps.Loader(self.dataset, 1, **keywords(**options)) if loads else None
         self.batches: Iterator[dict] | None = iter(self.loader) if self.loader else None
         self.first = next(self.batches)["image"].copy() if self.batches else None
 

@@ -28,6 +28,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import PER_CLASS, N, encoded, host_service, memcached, picture
 from penstock import transforms as T
 
@@ -204,7 +205,7 @@ def cache_options(dice: random.Random, contents: Options, storage: str, caches: 
     first = chain[0] if isinstance(chain, list) and chain else None
     starts_still = isinstance(first, T.Resize) and "views" not in contents
     if starts_still and kind != "auto" and dice.random() < 0.4:
-        found["cache_size"] = "training"
+        found["cache_resolution"] = "training"
     return found
 
 
@@ -227,7 +228,7 @@ def ways_of(dice: random.Random, name: str, contents: Options, place: Place) -> 
         ways["verify"] = False
     if dice.random() < 0.1:
         ways["trace"] = str(place.root / "trace.json")
-    if place.fleet and storage != "memory" and "cache_size" not in ways and dice.random() < 0.2:
+    if place.fleet and storage != "memory" and "cache_resolution" not in ways and dice.random() < 0.2:
         ways["fleet"] = place.fleet
     if ways["cache"] is not None and ways["cache"] != "auto" and dice.random() < 0.2:
         ways["cache_plan"] = np.array([dice.random() < 0.5 for _ in range(place.n_samples)])
@@ -236,7 +237,7 @@ def ways_of(dice: random.Random, name: str, contents: Options, place: Place) -> 
     elif dice.random() < 0.2:
         ways["share"] = dice.choice(("one", "two"))
         if ways.get("cache") == "auto":
-            ways.pop("cache_size", None)
+            ways.pop("cache_resolution", None)
     if "sample_function" in contents or "batch_function" in contents:
         ways["function_workers"] = dice.randint(0, 2)
         ways["function_kind"] = dice.choice(("threads", "threads", "processes"))
@@ -280,7 +281,7 @@ class Truth:
     def __init__(self, data: ps.Dataset, contents: Options) -> None:
         self._given = {**contents, "num_workers": 0, "cache": None, "fleet": None, "storage": "threads", "prefetch": 1}
         self._data = data
-        self.loader = ps.Loader(data, **self._given)
+        self.loader = ps.Loader(data, **keywords(**self._given))
         self._epochs: dict[int, list] = {}
 
     def epoch(self, number: int) -> list:
@@ -292,7 +293,7 @@ class Truth:
 
     def from_state(self, state: dict, **other: Any) -> list:
         """Returns the rest of the state's epoch, with another size of batches or other ranks."""
-        with ps.Loader(self._data, **{**self._given, **other}) as loader:
+        with ps.Loader(self._data, **keywords(**{**self._given, **other})) as loader:
             loader.load_state_dict(state)
             return [plain(batch) for batch in loader]
 
@@ -333,7 +334,7 @@ class Walk:
     def make(self, **other: Any) -> ps.Loader:
         ways = {"fleet": None, **ways_of(self.dice, self.name, self.contents, self.place)}
         self.said.append(f"ways {ways}")
-        loader = ps.Loader(self.data, **{**self.contents, **ways, **other})
+        loader = ps.Loader(self.data, **keywords(**{**self.contents, **ways, **other}))
         self.open.append(loader)
         return loader
 

@@ -14,6 +14,7 @@ import pytest
 from PIL import Image, ImageOps
 
 import penstock as ps
+from flat import keywords
 
 # Both refuse the file.
 REFUSED = {"PNG: eXIf with a wrong checksum"}
@@ -139,7 +140,7 @@ def test_all_readers_agree(folder, tmp_path):
     assert any(kept.item(i, "image")["form"] == "pli-jpeg" for i in range(len(kept)))
     for source in (folder, *(tmp_path / f"{n}.pst" for n in ("plain", "small", "pixels", "again"))):
         for options in ({}, {"cache": "8MiB"}):
-            loader = ps.Loader(source, batch_size=1, channels=3, layout="NHWC", **options)
+            loader = ps.Loader(source, **keywords(batch_size=1, channels=3, layout="NHWC", **options))
             for _ in range(2):
                 rows = [np.asarray(batch["image"][0]) for batch in loader]
                 for path, row, pixels in zip(files, rows, want, strict=True):

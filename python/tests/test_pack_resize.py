@@ -13,6 +13,7 @@ from conftest import encoded, picture
 from PIL import Image as PilImage
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "penstock"
@@ -59,8 +60,8 @@ def source(request, tmp_path_factory) -> Path:
 
 def rows(path: Path, transforms: list, **options) -> list[bytes]:
     found = []
-    with ps.Loader(path, batch_size=4, shuffle=True, seed=5, num_workers=2, output="numpy", transforms=transforms,
-                   cache=None, storage="threads", live=False, per_box=["points"], **options) as loader:  # fmt: skip
+    with ps.Loader(path, **keywords(batch_size=4, shuffle=True, seed=5, num_workers=2, output="numpy", transforms=transforms,
+                   cache=None, storage="threads", live=False, per_box=["points"], **options)) as loader:  # fmt: skip
         for batch in loader:
             for name in ("image", "mask", "boxes", "points", "label"):
                 found += [f"{name} {row.dtype} {row.shape}".encode() + np.asarray(row).tobytes() for row in batch[name]]
@@ -100,7 +101,7 @@ def test_16_bits_and_a_folder(folder, tmp_path):
     for path, small in ((folder, tmp_path / "a.pst"), (tmp_path / "deep.pst", tmp_path / "deep-small.pst")):
         chain = chain if path == folder else [T.Resize(20), T.RandomCrop(16)]
         options = {"output": "numpy", "transforms": chain, "cache": None, "num_workers": 0, "dtype": "float32"}
-        with ps.Loader(path, **options) as one, ps.Loader(small, **options) as other:
+        with ps.Loader(path, **keywords(**options)) as one, ps.Loader(small, **keywords(**options)) as other:
             for a, b in zip(one, other, strict=True):
                 np.testing.assert_array_equal(a["image"], b["image"])
     with ps.Loader(tmp_path / "a.pst", output="numpy", encoded=["image"], num_workers=0) as one, ps.Loader(

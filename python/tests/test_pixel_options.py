@@ -8,6 +8,7 @@ import torch
 from PIL import Image as PilImage
 
 import penstock as ps
+from flat import keywords
 from conftest import encoded, picture
 from penstock import transforms as T
 
@@ -33,7 +34,7 @@ def write(path, images, schema="raw"):
 
 def rows(path, field="image", output="numpy", **options):
     """The rows of a field; (N, H, W, C) or a list, or of a mask (N, H, W)."""
-    return next(iter(ps.Loader(path, batch_size=100, output=output, layout="NHWC", **options)))[field]
+    return next(iter(ps.Loader(path, **keywords(batch_size=100, output=output, layout="NHWC", **options))))[field]
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +237,7 @@ def variants(tmp_path_factory):
 def test_forms_are_chosen_for_each_sample(variants):
     """The first sample has "png" in its first variant; others have something else there."""
     for forms, values in ((["png"], [10]), (["jpeg", "png"], [10, 30]), (["webp", "jpeg"], [30])):
-        loader = ps.Loader(variants, batch_size=3, output="numpy", variants={"image": forms}, on_error="skip")
+        loader = ps.Loader(variants, batch_size=3, output="numpy", forms=ps.Forms(allowed={"image": forms}), on_error="skip")
         batch = next(iter(loader))
         assert [int(row[0, 0, 0]) for row in batch["image"]] == values
         assert all("none of the forms allowed" in bad["text"] for bad in loader.quarantine)
@@ -252,4 +253,4 @@ def test_a_sample_without_the_form_is_an_error(variants):
 
 def test_forms_of_a_folder_are_refused(folder):
     with pytest.raises(ps.errors.ArgumentError, match="plain folder"):
-        ps.Loader(folder, variants={"image": ["jpeg"]})
+        ps.Loader(folder, forms=ps.Forms(allowed={"image": ["jpeg"]}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import json
 import math
 import os
@@ -14,6 +13,7 @@ import pytest
 from conftest import needs_highs
 
 import penstock as ps
+from flat import keywords
 from penstock import _analyze_probe, _plan_classes, _plan_layout, _plan_machines, _plan_ways
 from penstock import transforms as T
 from penstock.report import Report
@@ -31,7 +31,7 @@ def report(**changes: object) -> Report:
     data = {
         "kind": "penstock-report", "version": 1, "made": "2026-01-01T00:00:00+00:00", "penstock": ps.__version__,
         "subject": {"loader": "penstock", "path": "frames", "samples": 1000, "nbytes": 2_000_000_000, "form": "png",
-                    "decode": "cpu", "gpu_share": 1.0, "batch_size": 8, "prefetch": 2, "workers": 16, "workers_follow_cores": True,
+                    "decode": "cpu", "gpu_part": 1.0, "batch_size": 8, "prefetch": 2, "workers": 16, "workers_follow_cores": True,
                     "batch_cpu_seconds": 0.0, "ranks": 1, "jobs": 1},
         "machine": {"cores": 16.0, "storage_nbytes_per_second": 1e9, "page_cache_nbytes": 0, "cache_nbytes": 0,
                     "memory_available_nbytes": 0},
@@ -106,16 +106,16 @@ def test_the_cache_takes_what_saves_most() -> None:
 def test_a_cache_at_the_training_size() -> None:
     kept = {"raw": {"hit_cpu_seconds": 5e-4, "cpu_seconds": 5e-4, "item_nbytes": 2e5}}
     plan = ps.plan(report(kept=kept), cache="300MB")
-    assert plan.data["loader"]["cache_form"] == "raw" and plan.data["loader"]["cache_size"] == "training"
+    assert plan.data["loader"]["cache_form"] == "raw" and plan.data["loader"]["cache_resolution"] == "training"
     (way,) = plan.data["classes"][0]["ways"]
     assert way["cache"] == "raw" and way["cached_nbytes"] == 2e5 and not plan.changes_forms
     assert "of raw at the training size" in plan.report()
     assert plan.data["predicted"]["bound_samples_per_second"] == pytest.approx(16 / 5e-4)
     part = ps.plan(report(kept=kept), cache="100MB").data["classes"][0]["ways"]
     assert sum(way["share"] for way in part if way["cache"]) == pytest.approx(0.5, abs=0.01)
-    assert ps.plan(report(), cache="300MB").data["loader"].get("cache_size") is None
+    assert ps.plan(report(), cache="300MB").data["loader"].get("cache_resolution") is None
     on_gpu = {"png": {"cpu": costs(0.05, 2e6), "gpu": {**costs(0.01, 2e6), "gpu_seconds": 1e-3}}}
-    assert ps.plan(report(kept=kept, forms=on_gpu), cache="300MB").data["loader"].get("cache_size") is None
+    assert ps.plan(report(kept=kept, forms=on_gpu), cache="300MB").data["loader"].get("cache_resolution") is None
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,8 @@ def test_a_cache_at_the_training_size() -> None:
      ([T.RandomCrop(32), T.Resize(20)], False), ([], False), (None, False)],
 )  # fmt: skip
 def test_chains_that_a_cache_may_begin_behind(chain, keeps) -> None:
-    known = "cache_size" in inspect.signature(ps.Loader).parameters
-    assert _analyze_probe.keeps_training_size({"transforms": chain}, ("cpu",)) == (keeps and known)
-    assert _analyze_probe.keeps_training_size({"transforms": {"image": chain or []}}, ("cpu",)) == (keeps and known)
+    assert _analyze_probe.keeps_training_size({"transforms": chain}, ("cpu",)) == keeps
+    assert _analyze_probe.keeps_training_size({"transforms": {"image": chain or []}}, ("cpu",)) == keeps
     assert not _analyze_probe.keeps_training_size({"transforms": chain}, ("cpu", "gpu"))
 
 
@@ -134,8 +133,6 @@ def test_the_probe_of_the_training_size(tmp_path) -> None:
     """What the cache takes is what a Loader with the plan's arguments takes."""
     pil = pytest.importorskip("PIL.Image")
     np = pytest.importorskip("numpy")
-    if "cache_size" not in inspect.signature(ps.Loader).parameters:
-        pytest.skip("the cache keeps whole images only")
     random = np.random.default_rng(9)
     for i in range(12):
         pil.fromarray(random.integers(0, 255, (120, 120, 3), np.uint8)).save(tmp_path / f"{i:02d}.png")
@@ -147,10 +144,10 @@ def test_the_probe_of_the_training_size(tmp_path) -> None:
     assert 48 * 48 * 3 <= raw["item_nbytes"] <= 48 * 48 * 3 + 128
     plan = ps.plan(made, cache="1MiB")
     assert ps.plan(made, cache=(1 << 20) - 1).loader.get("cache") is None
-    assert plan.loader["cache_size"] == "training" and plan.loader["cache_form"] in ("raw", "pli", "pli-fast")
+    assert plan.loader["cache_resolution"] == "training" and plan.loader["cache_form"] in ("raw", "pli", "pli-fast")
     batches = []
     for options in ({"plan": plan}, {"cache": None}):
-        with ps.Loader(tmp_path, 4, transforms=chain, output="numpy", shuffle=True, **options) as loader:
+        with ps.Loader(tmp_path, 4, **keywords(transforms=chain, output="numpy", shuffle=True, **options)) as loader:
             batches.append([np.array(batch["image"]) for _ in range(2) for batch in loader])
             hits = loader.stats()["cache"]["hits"]
             assert hits == 0 if "cache" in options else hits > 0
@@ -182,7 +179,7 @@ def test_copies_keep_the_mix_in_each_batch() -> None:
     plan = ps.plan(report(), cache=0, copies=True)
     (way,) = plan.data["classes"][0]["ways"]
     assert way["share"] == 1 and [one["form"] for one in way["store"]] == ["png", "raw"]
-    assert plan.loader["forms"]["png"] == pytest.approx(1 - plan.loader["forms"]["raw"])
+    assert plan.loader["form_parts"]["png"] == pytest.approx(1 - plan.loader["form_parts"]["raw"])
     assert plan.data["stored_nbytes"] == pytest.approx(1000 * 8e6)
 
 

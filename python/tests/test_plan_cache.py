@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import PROGRAM
 
 PIL = pytest.importorskip("PIL.Image")
@@ -53,7 +54,7 @@ TWO_SHARES = plan_of([way(0.25, "png", "encoded", **BY_READS), way(0.75, "png")]
 
 
 def make(source, **options) -> ps.Loader:
-    return ps.Loader(source, 4, seed=2, output="numpy", transforms=[ps.transforms.RandomResizedCrop(24)], **options)
+    return ps.Loader(source, 4, **keywords(seed=2, output="numpy", transforms=[ps.transforms.RandomResizedCrop(24)], **options))
 
 
 def epoch(loader: ps.Loader) -> list[np.ndarray]:

@@ -15,6 +15,7 @@ from PIL import Image as PilImage
 from PIL import ImageOps
 
 import penstock as ps
+from flat import keywords
 from penstock import pli
 from penstock import transforms as T
 
@@ -187,7 +188,7 @@ def digest(loader: ps.Loader, epochs: int = 2) -> str:
 )
 def test_batches_are_those_of_the_files(folder: Path, packed: Path, options: dict[str, Any]) -> None:
     given = {"batch_size": 4, "shuffle": True, "seed": 5, "output": "numpy", "num_workers": 2, **options}
-    with ps.Loader(folder, **given) as files, ps.Loader(packed, **given) as kept:
+    with ps.Loader(folder, **keywords(**given)) as files, ps.Loader(packed, **keywords(**given)) as kept:
         assert digest(files) == digest(kept)
         assert kept.stats()["decode"]["units"] > 0
 
@@ -201,19 +202,19 @@ def test_scaled_decode(tmp_path: Path) -> None:
     data = tmp_path / "data.pst"
     ps.pack(source, data)
     options: dict[str, Any] = {"transforms": [T.Resize((100, 150))], "output": "numpy", "num_workers": 0}
-    exact = next(iter(ps.Loader(data, **options)))["image"].astype(int)
+    exact = next(iter(ps.Loader(data, **keywords(**options))))["image"].astype(int)
     for wish in (True, {"image": True}):
-        loader = ps.Loader(data, scaled_decode=wish, **options)
+        loader = ps.Loader(data, **keywords(scaled_decode=wish, **options))
         scaled = next(iter(loader))["image"]
         assert loader.stats()["decode"]["scaled"] == 1
         assert 0 < np.abs(exact - scaled).max() <= 4
-        again = pickle.loads(pickle.dumps(ps.Loader(data, scaled_decode=wish, **options)))
+        again = pickle.loads(pickle.dumps(ps.Loader(data, **keywords(scaled_decode=wish, **options))))
         assert np.array_equal(next(iter(again))["image"], scaled)
-    plain = ps.Loader(data, scaled_decode={"image": False}, **options)
+    plain = ps.Loader(data, **keywords(scaled_decode={"image": False}, **options))
     assert np.array_equal(next(iter(plain))["image"], exact)
     assert plain.stats()["decode"]["scaled"] == 0
     with pytest.raises(ps.PenstockError, match="no field 'mask'"):
-        ps.Loader(data, scaled_decode={"mask": True}, **options)
+        ps.Loader(data, **keywords(scaled_decode={"mask": True}, **options))
 
 
 def test_the_data_set_gives_the_files_back(folder: Path, packed: Path) -> None:

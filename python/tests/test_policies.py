@@ -15,6 +15,7 @@ from conftest import torchvision_v2
 from test_torchvision import originals
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 v2 = torchvision_v2(module_level=True)
@@ -68,7 +69,7 @@ def photographs(tmp_path_factory):
 
 def run(path, ops, n_epochs=1, **options):
     """Tensors (C, H, W) by (epoch, sample)."""
-    loader = ps.Loader(path, transforms=ops, output="torch", seed=SEED, order="sequential", **options)
+    loader = ps.Loader(path, **keywords(transforms=ops, output="torch", seed=SEED, order="sequential", **options))
     return {(epoch, sample): batch["image"][0].clone()
             for epoch in range(n_epochs) for sample, batch in enumerate(loader)}
 

@@ -53,7 +53,7 @@ def test_exit_with_torch_tensors_alive(script):
 
 def test_exit_while_a_daemon_thread_waits(script):
     script("""
-        loader = make(throttle=(0, 5.0), num_workers=1)
+        loader = make(reading=ps.Reading(throttle=(0, 5.0)), num_workers=1)
         def wait():
             try:
                 next(iter(loader))
@@ -84,7 +84,7 @@ def test_ctrl_c_while_waiting(script, where):
     """Every read takes 100 s: what ends within 60 s was interrupted."""
     out = script(f"""
         where = {where!r}
-        loader = make(throttle=(0, 100.0), num_workers=1, storage="threads", io_threads=1, batch_size=8)
+        loader = make(reading=ps.Reading("threads", throttle=(0, 100.0), io_threads=1), num_workers=1, batch_size=8)
         def interrupt():
             time.sleep(0.3)
             os.kill(os.getpid(), signal.SIGINT)
@@ -116,7 +116,7 @@ def test_ctrl_c_while_waiting(script, where):
 def test_ctrl_c_in_a_batch_made_here(script, call):
     """Signals are looked at between rows, of which each takes 5 s here: 120 s for all."""
     out = script(f"""
-        loader = make(throttle=(0, 5.0), num_workers=1, storage="threads", batch_size=24)
+        loader = make(reading=ps.Reading("threads", throttle=(0, 5.0)), num_workers=1, batch_size=24)
         def interrupt():
             time.sleep(0.3)
             os.kill(os.getpid(), signal.SIGINT)
@@ -134,7 +134,7 @@ def test_ctrl_c_in_a_batch_made_here(script, call):
 
 def test_ctrl_c_loses_no_batch(script):
     out = script("""
-        loader = make(throttle=(0, 1.0), num_workers=1, storage="threads", io_threads=1, batch_size=8)
+        loader = make(reading=ps.Reading("threads", throttle=(0, 1.0), io_threads=1), num_workers=1, batch_size=8)
         batches = iter(loader)
         def interrupt():
             time.sleep(0.3)
@@ -154,7 +154,7 @@ def test_ctrl_c_loses_no_batch(script):
 def test_ctrl_c_under_a_throttle(script, num_workers):
     """Hours of throttled reads are under way: neither Ctrl-C nor close waits for them."""
     out = script(f"""
-        loader = make(throttle=(1, 0), num_workers={num_workers})
+        loader = make(reading=ps.Reading(throttle=(1, 0)), num_workers={num_workers})
         def interrupt():
             time.sleep(0.3)
             os.kill(os.getpid(), signal.SIGINT)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import picture
 from penstock import transforms as T
 from test_share import command, service  # noqa: F401
@@ -43,7 +44,7 @@ def ragged(tmp_path_factory):
 
 def load(path, kind, **options):
     options = {"batch_size": 4, "shuffle": True, "seed": 2, "output": "numpy", "num_workers": 2, "per_box": FIELDS[1:], **options}
-    return ps.Loader(path, ragged=kind, **options)
+    return ps.Loader(path, **keywords(ragged=kind, **options))
 
 
 def as_lists(batch, name):
@@ -270,6 +271,7 @@ def test_bad_samples_leave_the_rest(tmp_path, ragged):
     assert raised.value.sample == 1
 
 
+@pytest.mark.filterwarnings("ignore:Loader. pad_value=:FutureWarning")
 def test_arguments(ragged):
     for options, text in (
         ({"ragged": "sparse"}, "ragged"),
@@ -277,12 +279,12 @@ def test_arguments(ragged):
         ({"ragged": {"nothing": "padded"}}, "no field 'nothing'"),
         ({"ragged": "padded", "pad_value": {"ids": 256}}, "pad_value 256 is no value of dtype"),
         ({"ragged": "padded", "pad_value": {"labels": 0.5}}, "pad_value 0.5"),
-        ({"ragged": "padded", "pad_multiple": 0}, "pad_multiple"),
+        ({"ragged": "padded", "pad_multiple": 0}, r"Padded\.multiple"),
         ({"ragged": "offsets", "pad_value": {"boxes": 1}}, "pad_value"),
         ({"pad_value": 3}, "ragged"),
     ):
         with pytest.raises(ps.errors.ArgumentError, match=text):
-            ps.Loader(ragged, **options)
+            ps.Loader(ragged, **keywords(**options))
 
 
 def test_names_that_are_taken(tmp_path):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from conftest import N, host_service
 from penstock import transforms as T
 from penstock.errors import ArgumentError
@@ -25,7 +26,7 @@ CHAIN = [T.RandomResizedCrop(64), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGE
 def loader_of(path, **options):
     given = {"batch_size": 5, "shuffle": True, "seed": 3, "transforms": CHAIN, "output": "numpy", "num_workers": 1,
              "cache": None, **options}
-    return ps.Loader(path, **given)
+    return ps.Loader(path, **keywords(**given))
 
 
 def contents(batches):
@@ -246,10 +247,10 @@ def test_the_first_job_starts_the_service(command, packed, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("options", [{"share": ""}, {"share": "a\0b"}, {"share": 3}, {"share": "x" * 200},
-                                     {"share": "x", "share_wait": 0},
+                                     {"share": ps.Share("x", wait=0)},
                                      {"share": "x", "device": "cuda", "output": "dlpack", "decode": "gpu"}])
 def test_what_cannot_be(packed, options):
-    with pytest.raises(ArgumentError, match="share"):
+    with pytest.raises(ArgumentError, match="(?i)share"):
         loader_of(packed, **options)
 
 

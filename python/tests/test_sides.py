@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from flat import keywords
 from penstock import _loader_fields
 from penstock import transforms as T
 
@@ -48,7 +49,7 @@ def write(path, spec, n_instances=lambda i: 1, n=N):
 
 
 def delivered(dataset, transforms, **more):
-    loader = ps.Loader(dataset, batch_size=2, transforms=transforms, num_workers=1, output="numpy", **more)
+    loader = ps.Loader(dataset, **keywords(batch_size=2, transforms=transforms, num_workers=1, output="numpy", **more))
     return [row for batch in loader for row in batch["points"]], loader
 
 
@@ -111,7 +112,8 @@ def test_both_axes_are_a_rotation(named):
 ])
 def test_chance(named, chain):
     """Each row is moved and swapped, or as it was; over some epochs both occur."""
-    loader = ps.Loader(named, batch_size=1, transforms=chain, per_box=["points"], output="numpy", seed=3)
+    loader = ps.Loader(named, batch_size=1, transforms=chain, annotations=ps.Annotations(per_box=["points"]), output="numpy",
+                       seed=3)
     seen = set()
     for _ in range(4):
         for i, batch in enumerate(loader):
@@ -184,7 +186,7 @@ def test_wrong_pairs(wrong):
 def test_wrong_pairs_of_a_loader(unnamed):
     for pairs in ([(0, 0)], {"image": [(0, 1)]}, {"no": [(0, 1)]}):
         with pytest.raises(ps.errors.ArgumentError):
-            ps.Loader(unnamed, pairs=pairs)
+            ps.Loader(unnamed, annotations=ps.Annotations(pairs=pairs))
 
 
 def test_points_are_whole_instances(tmp_path):
@@ -214,7 +216,7 @@ def test_torch_dataset(named):
     torch = pytest.importorskip("torch")
     from penstock.torch import TorchDataset
 
-    rows = TorchDataset(named, FLIP, per_box=["points"])[1]["points"]
+    rows = TorchDataset(named, FLIP, annotations=ps.Annotations(per_box=["points"]))[1]["points"]
     assert torch.equal(torch.as_tensor(rows), torch.from_numpy(mirrored(points_of(1, 1))))
 
 
@@ -230,7 +232,8 @@ def test_plain_folder(tmp_path):
     dataset = ps.Dataset(folder, labels=tmp_path / "labels.jsonl")
     with pytest.warns(UserWarning, match="keypoints"):
         ps.Loader(dataset, transforms=FLIP)
-    batch = next(iter(ps.Loader(dataset, batch_size=4, transforms=FLIP, pairs=ps.Keypoints(points=NAMES), output="numpy")))
+    batch = next(iter(ps.Loader(dataset, batch_size=4, transforms=FLIP,
+                                annotations=ps.Annotations(pairs=ps.Keypoints(points=NAMES)), output="numpy")))
     for i, row in enumerate(batch["keypoints"]):
         assert np.array_equal(row, mirrored(points_of(i)))
 
@@ -254,7 +257,8 @@ def test_coco_names(tmp_path):
     ps.pack(folder, tmp_path / "coco.pst", coco=tmp_path / "coco.json")
     dataset = ps.Dataset(tmp_path / "coco.pst")
     assert dataset.fields["keypoints"].pairs == PAIRS and dataset.class_names("keypoints") == NAMES
-    loader = ps.Loader(dataset, transforms=FLIP, per_box=["keypoints", "labels", "iscrowd", "area"], output="numpy")
+    loader = ps.Loader(dataset, transforms=FLIP, annotations=ps.Annotations(per_box=["keypoints", "labels", "iscrowd", "area"]),
+                       output="numpy")
     (row,) = next(iter(loader))["keypoints"]
     assert np.array_equal(row, mirrored(points_of(1, 2)))
 

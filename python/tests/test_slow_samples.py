@@ -10,6 +10,7 @@ import pytest
 from conftest import encoded, picture
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 N, BATCH, SLOW = 64, 4, (9, 33)
@@ -26,7 +27,7 @@ def tailed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make(source: Path, **options) -> ps.Loader:
-    return ps.Loader(source, batch_size=BATCH, output="numpy", transforms=[T.Resize((32, 32))], **options)
+    return ps.Loader(source, **keywords(batch_size=BATCH, output="numpy", transforms=[T.Resize((32, 32))], **options))
 
 
 def test_order_and_pixels_are_those_of_one_thread(tailed):

@@ -377,7 +377,8 @@ def test_tags_in_front_of_files_that_are_read_in_parts(tmp_path):
     samples = (speech(16000, 20, 1, 2) * 30000).astype("<i2")
     for i in range(2):
         (tmp_path / "clips" / f"{i}.wav").write_bytes(id3(9000) + riff(FORMAT, (b"data", samples.tobytes())))
-    loader = ps.Loader(tmp_path / "clips", 2, transforms=[T.CenterClip(4000)], num_workers=1, storage="threads", output="numpy")
+    loader = ps.Loader(tmp_path / "clips", 2, transforms=[T.CenterClip(4000)], num_workers=1,
+                       reading=ps.Reading(storage="threads"), output="numpy")
     middle = (len(samples) - 4000) // 2
     np.testing.assert_array_equal(next(iter(loader))["audio"][1, 0], samples[middle : middle + 4000, 0] / np.float32(32768))
     stats = loader.stats()["storage"]

@@ -62,7 +62,7 @@ def test_json_is_what_python_reads(make):
     assert 25 < len(wanted) < len(TEXTS) - 25
     path = make("json", TEXTS)
     found = {}
-    with ps.Loader(path, batch_size=7, verify=False, on_error="skip", num_workers=2, output="numpy") as loader:
+    with ps.Loader(path, batch_size=7, reading=ps.Reading(verify=False), on_error="skip", num_workers=2, output="numpy") as loader:
         for batch in loader:
             found.update(zip((int(i) for i in batch["index"]), batch["value"], strict=True))
         bad = {entry["sample"]: entry for entry in loader.quarantine}
@@ -76,7 +76,7 @@ def test_bounds_are_within_pythons(make):
     deep = [b"[" * n + b"]" * n for n in (64, 65)]
     long = [b"7" * n for n in (4300, 4301)]
     path = make("json", [*deep, *long, b"7" * 4301 + b".5"])
-    with ps.Loader(path, batch_size=9, verify=False, on_error="skip", output="numpy") as loader:
+    with ps.Loader(path, batch_size=9, reading=ps.Reading(verify=False), on_error="skip", output="numpy") as loader:
         (batch,) = loader
         assert [int(i) for i in batch["index"]] == [0, 2, 4]
         assert [entry["sample"] for entry in loader.quarantine] == [1, 3]
@@ -84,10 +84,10 @@ def test_bounds_are_within_pythons(make):
 
 def test_text_that_is_not_utf8(make):
     path = make("text", [b"good", b"\xff bad", "grün".encode(), b"\xed\xa0\x80"])
-    with ps.Loader(path, batch_size=4, verify=False, on_error="skip", output="numpy") as loader:
+    with ps.Loader(path, batch_size=4, reading=ps.Reading(verify=False), on_error="skip", output="numpy") as loader:
         assert [text.strip() for batch in loader for text in batch["value"]] == ["good", "grün"]
         assert [entry["sample"] for entry in loader.quarantine] == [1, 3]
-    with ps.Loader(path, verify=False, num_workers=2, output="numpy") as loader:
+    with ps.Loader(path, reading=ps.Reading(verify=False), num_workers=2, output="numpy") as loader:
         with pytest.raises(ps.errors.CorruptError, match="not UTF-8") as caught:
             list(loader)
         assert caught.value.sample == 1 and caught.value.dataset == path

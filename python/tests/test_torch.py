@@ -12,6 +12,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import penstock as ps
+from flat import keywords
 from conftest import N
 from penstock import transforms as T
 
@@ -146,12 +147,13 @@ def test_batches_train_a_network(packed):
 
 
 @pytest.mark.parametrize("options", [
-    {"on_error": "skip"}, {"max_errors": 3}, {"pin_memory": True}, {"on_empty": "pad"}, {"prefetch": 4}, {"collate_fn": list},
-    {"drop_last": True}, {"padding": False}, {"io_threads": 2},
-    {"page_samples": 4}, {"window_pages": 2}, {"batch_size": 2}, {"shuffle": True}, {"rank": 0}, {"num_workers": 1},
+    {"on_error": "skip"}, {"on_error": ps.OnError("replace", 3)}, {"pin_memory": True},
+    {"on_error": ps.OnError("skip", on_empty="pad")}, {"prefetch": 4}, {"collate_fn": list},
+    {"drop_last": True}, {"pad_epoch": False}, {"reading": ps.Reading(io_threads=2)}, {"order": ps.Pages(4)},
+    {"batch_size": 2}, {"shuffle": True}, {"rank": 0}, {"num_workers": 1},
 ])
 def test_options_that_would_have_no_effect(packed, options):
-    with pytest.raises(ps.errors.ArgumentError, match=next(iter(options))):
+    with pytest.raises(ps.errors.ArgumentError, match=f"(?i){next(iter(options)).replace('_', '_?')}"):
         ps.TorchDataset(packed, **options)
 
 
@@ -237,8 +239,8 @@ def test_views_functions_and_sounds_are_random_too(packed):
     def random_one(sample, rng):
         return sample
 
-    assert not ps.TorchDataset(packed, transforms=still, sample_function=dict)._counts
-    assert ps.TorchDataset(packed, transforms=still, sample_function=random_one)._counts
+    assert not ps.TorchDataset(packed, transforms=still, functions=ps.Functions(sample=dict))._counts
+    assert ps.TorchDataset(packed, transforms=still, functions=ps.Functions(sample=random_one))._counts
     views = {"a": (2, [T.RandomResizedCrop(8)]), "b": (1, [T.Resize((8, 8))])}
     assert ps.TorchDataset(packed, views=views)._counts
     assert not ps.TorchDataset(packed, views={"b": (1, [T.Resize((8, 8))])})._counts
@@ -282,14 +284,14 @@ class Stream(torch.utils.data.IterableDataset):
 
 def test_workers_do_not_repeat_a_loader(packed):
     options = {"batch_size": 4, "transforms": [T.Resize((8, 8))], "output": "torch", "num_workers": 1}
-    loader = ps.Loader(packed, **options)
+    loader = ps.Loader(packed, **keywords(**options))
     assert sum(len(b["index"]) for b in DataLoader(Stream(lambda: loader), batch_size=None, num_workers=1)) == N
     with pytest.raises(ps.errors.StateError, match="2 workers of torch's DataLoader would deliver the whole epoch"):
         list(DataLoader(Stream(lambda: loader), batch_size=None, num_workers=2))
 
     def part():
         worker = torch.utils.data.get_worker_info()
-        return ps.Loader(packed, rank=worker.id, world_size=worker.num_workers, **options)
+        return ps.Loader(packed, **keywords(rank=worker.id, world_size=worker.num_workers, **options))
 
     seen = [i for batch in DataLoader(Stream(part), batch_size=None, num_workers=2) for i in batch["index"].tolist()]
     assert sorted(seen) == list(range(N))

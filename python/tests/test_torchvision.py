@@ -15,6 +15,7 @@ from PIL import Image as PilImage
 from conftest import torchvision_v2
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 
 v2 = torchvision_v2(module_level=True)
@@ -47,7 +48,7 @@ def photographs(tmp_path_factory):
 
 def run(path, ops, field="image", **options):
     """Rows of a field, as torchvision has images: uint8 (C, H, W)."""
-    loader = ps.Loader(path, transforms={field: ops}, fields=[field], output="torch", **options)
+    loader = ps.Loader(path, **keywords(transforms={field: ops}, fields=[field], output="torch", **options))
     return [batch[field][0].clone() for batch in loader]
 
 

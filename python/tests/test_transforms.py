@@ -16,6 +16,7 @@ from PIL import Image as PilImage
 from PIL import ImageEnhance
 
 import penstock as ps
+from flat import keywords
 from conftest import encoded, picture
 from penstock import transforms as T
 
@@ -34,7 +35,7 @@ def pictures(tmp_path_factory):
 
 def run(path, ops, epoch=0, **options):
     """The pixels of each picture, uint8 (H, W, C)."""
-    loader = ps.Loader(path, batch_size=1, transforms=ops, output="numpy", layout="NHWC", **options)
+    loader = ps.Loader(path, **keywords(batch_size=1, transforms=ops, output="numpy", layout="NHWC", **options))
     loader.set_epoch(epoch)
     return [batch["image"][0].copy() for batch in loader]
 

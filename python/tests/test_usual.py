@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import json
 import os
 import subprocess
@@ -17,7 +16,8 @@ import pytest
 from conftest import needs_highs
 
 import penstock as ps
-from penstock import _cli, _loader_options, _outputs, _plan_text, _report_text, _usual
+from flat import keywords
+from penstock import _arguments, _cli, _loader_options, _outputs, _plan_text, _report_text, _usual
 from penstock import transforms as T
 
 needs_solver = needs_highs()
@@ -148,8 +148,8 @@ def test_arguments_make_a_loader_again(folder: Path) -> None:
     plan = {"kind": "penstock plan", "version": 1, "loader": {"prefetch": 5}, "schedule": [{"epoch": 0, "size": 16}]}
     with ps.Loader(folder, 4, transforms=[T.RandomResizedCrop(32)], plan=plan, output="numpy") as loader:
         given = _loader_options.arguments(loader, batch_size=6)
-    assert given.keys() == inspect.signature(ps.Loader).parameters.keys() - {"plan"}
-    with ps.Loader(**given) as again:
+    assert given.keys() == _arguments.ROWS.keys() - {"plan"}
+    with ps.Loader(**keywords(**given)) as again:
         assert next(iter(again))["image"].shape == (6, 3, 32, 32) and _loader_options.arguments(again)["prefetch"] == 5
 
 

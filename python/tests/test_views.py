@@ -17,6 +17,7 @@ from conftest import N, encoded, picture, torchvision_v2
 from test_policies import below, philox, unit
 
 import penstock as ps
+from flat import keywords
 from penstock import transforms as T
 from penstock.errors import ArgumentError
 
@@ -36,7 +37,8 @@ def pictures(tmp_path_factory):
 
 
 def load(path, **options):
-    return ps.Loader(path, **{"batch_size": 5, "shuffle": True, "seed": SEED, "output": "numpy", "num_workers": 2, **options})
+    return ps.Loader(path,
+                     **keywords(**{"batch_size": 5, "shuffle": True, "seed": SEED, "output": "numpy", "num_workers": 2, **options}))
 
 
 def contents(loader):
@@ -153,9 +155,9 @@ def test_image_and_masks_beside_views(typed):
     """The image itself, its mask and its boxes, moved by `transforms`; views apart from them."""
     ops = [T.RandomCrop((16, 20)), T.RandomHorizontalFlip()]
     plain = list(ps.Loader(typed, batch_size=10, seed=SEED, transforms=ops, fields=["image", "mask", "boxes"], output="numpy",
-                           per_box=()))[0]
+                           annotations=ps.Annotations(per_box=())))[0]
     both = list(ps.Loader(typed, batch_size=10, seed=SEED, transforms=ops, fields=["image", "mask", "boxes"], output="numpy",
-                          per_box=(), views={"view": (2, ops)}))[0]
+                          annotations=ps.Annotations(per_box=()), views={"view": (2, ops)}))[0]
     np.testing.assert_array_equal(plain["image"], both["image"])
     np.testing.assert_array_equal(plain["mask"], both["mask"])
     for a, b in zip(plain["boxes"], both["boxes"], strict=True):
@@ -199,7 +201,7 @@ def test_cache_and_fetch(packed):
     by_index = {int(i): batch["v"][row] for batch in first for row, i in enumerate(batch["index"])}
     np.testing.assert_array_equal(fetched["v"][0], by_index[3])
     with pytest.raises(ArgumentError, match="views: these need it whole"):
-        load(packed, views={"v": (2, [T.Resize(32), T.CenterCrop(24)])}, cache="64MiB", cache_size="training")
+        load(packed, views={"v": (2, [T.Resize(32), T.CenterCrop(24)])}, cache="64MiB", cache_resolution="training")
 
 
 def test_damaged_image(pictures, folder, tmp_path):

@@ -62,14 +62,14 @@ def test_rows_are_divided_between_cpu_and_gpu() -> None:
     divided = Report(made)
     # 4 cores; 8 GPUs with half a millisecond and 100 kB for each row that is theirs.
     for share in (0.0, 0.25, 0.5, 1.0):
-        bounds = divided.whatif(gpu_share=share).bounds
+        bounds = divided.whatif(gpu_part=share).bounds
         assert bounds["cores"] == pytest.approx(4 / (0.002 * (1 - share) + 0.0001 * share))
         assert bounds["gpu"] == pytest.approx(8 / (0.0005 * share) if share else float("inf"))
         assert bounds["link"] == pytest.approx(8 * 1e9 / (1e5 * share) if share else float("inf"))
-    assert divided.whatif(gpu_share=1).bounds == divided.whatif(decode="gpu").bounds
-    assert divided.whatif(gpu_share=1, gpu_free=0.5).bounds["gpu"] == pytest.approx(8000)
-    quarter, on_cpu = divided.whatif(gpu_share=0.25).bounds, divided.whatif().bounds
-    made["subject"].update(decode="gpu", gpu_share=0.25)
+    assert divided.whatif(gpu_part=1).bounds == divided.whatif(decode="gpu").bounds
+    assert divided.whatif(gpu_part=1, gpu_free=0.5).bounds["gpu"] == pytest.approx(8000)
+    quarter, on_cpu = divided.whatif(gpu_part=0.25).bounds, divided.whatif().bounds
+    made["subject"].update(decode="gpu", gpu_part=0.25)
     assert Report(made).whatif().bounds == quarter
     assert Report(made).whatif(decode="cpu").bounds == on_cpu
 
@@ -149,9 +149,9 @@ def test_wrong_questions_and_files(report: Report, tmp_path: Path) -> None:
         ({"cores": 0}, "cores"),
         ({"storage": "fast"}, "storage"),
         ({"gpu_speed": "0x"}, "above 0"),
-        ({"gpu_share": 2}, "0 to 1"),
-        ({"gpu_share": 0.5, "decode": "cpu"}, "contradicts"),
-        ({"gpu_share": 0.5}, "no costs of form 'jpeg' with decode='gpu'"),
+        ({"gpu_part": 2}, "0 to 1"),
+        ({"gpu_part": 0.5, "decode": "cpu"}, "contradicts"),
+        ({"gpu_part": 0.5}, "no costs of form 'jpeg' with decode='gpu'"),
     ):
         with pytest.raises(ps.errors.ArgumentError, match=says):
             report.whatif(**question)

@@ -10,6 +10,7 @@ import torch
 from PIL import Image as PilImage
 
 import penstock as ps
+from flat import keywords
 from conftest import N, encoded, picture
 
 PNG = encoded(picture(0, 9, 7), "PNG")
@@ -58,7 +59,7 @@ def test_forms(tmp_path):
     assert ds.item(0, "image", 0)["form"] == "raw" and ds.read(0, "image", 1) == PNG
     np.testing.assert_array_equal(ds[0]["image"], picture(0, 9, 7))
     for forms in (["raw"], ["png"], ["png", "raw"]):
-        batch = next(iter(ps.Loader(ds, output="numpy", layout="NHWC", variants={"image": forms})))
+        batch = next(iter(ps.Loader(ds, output="numpy", layout="NHWC", forms=ps.Forms(allowed={"image": forms}))))
         np.testing.assert_array_equal(batch["image"][0], picture(0, 9, 7))
     with ps.Writer(tmp_path / "b.pst", {"image": "jpeg"}) as writer:
         with pytest.raises(ps.errors.ArgumentError, match="bytes are png, the schema says jpeg"):
@@ -260,7 +261,7 @@ def test_plans_and_changes_in_place(tmp_path):
     options = {"batch_size": 5, "order": "sequential", "num_workers": 1, "host_memory": "64MiB"}
     wanted = [picture(i, 40, 50) for i in range(30)]
     before = ps.Dataset(path)
-    with ps.Loader(path, **options) as loader:  # it goes on with the old state
+    with ps.Loader(path, **keywords(**options)) as loader:  # it goes on with the old state
         batches = iter(loader)
         got = [*next(batches)["image"]]
         report = ps.repack(path, plan=plan, num_workers=2)
@@ -269,7 +270,7 @@ def test_plans_and_changes_in_place(tmp_path):
     assert report.n_samples == report.n_changed == 30 and report.waits and report.n_files > 2
     after = ps.Dataset(path)
     assert sum(after.item(i, "image", 0)["form"] == "pli" for i in range(30)) == 12
-    with ps.Loader(path, **options) as loader:
+    with ps.Loader(path, **keywords(**options)) as loader:
         images = np.concatenate([batch["image"] for batch in loader])
     np.testing.assert_array_equal(images.transpose(0, 2, 3, 1), wanted)
     np.testing.assert_array_equal([before[i]["image"] for i in range(30)], wanted)

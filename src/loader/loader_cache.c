@@ -87,12 +87,12 @@ static enum pst_status fail_prefix(const struct psti_loader_plan_field *field,
     if (i_op == n_ops)
         return psti_fail(
             err, PST_ERROR_ARGUMENT, "loader",
-            "cache_size TRAINING: field '%s' has no Resize, CenterCrop or Letterbox that makes "
-            "its images smaller",
+            "cache_resolution TRAINING: field '%s' has no Resize, CenterCrop or Letterbox that "
+            "makes its images smaller",
             name);
     return psti_fail(
         err, PST_ERROR_ARGUMENT, "loader",
-        "cache_size TRAINING: field '%s': operation %zu (%s) is in the way: only a "
+        "cache_resolution TRAINING: field '%s': operation %zu (%s) is in the way: only a "
         "Resize, CenterCrop or Letterbox at the beginning makes the same picture of an "
         "image each time",
         name, i_op, psti_augment_op_name(ops[i_op].kind));
@@ -121,8 +121,8 @@ static enum pst_status make_rule(pst_loader *loader, uint64_t recode, struct pst
             refused = fail_prefix(field, ops, n_ops, i_op, err);
         if (n_fixed > 0 && field->scaled_decode)
             status = psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                               "cache_size TRAINING: field '%s' has scaled_decode, which makes "
-                               "other pixels",
+                               "cache_resolution TRAINING: field '%s' has scaled_decode, which "
+                               "makes other pixels",
                                field->field->name);
         if (n_fixed > 0)
             describe(field, ops, n_fixed, &fields[n++]);
@@ -131,8 +131,8 @@ static enum pst_status make_rule(pst_loader *loader, uint64_t recode, struct pst
     if (status == PST_OK && n_images == 0)
         status = refused != PST_OK ? refused
                                    : psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                                               "cache_size TRAINING, but no image is decoded that "
-                                               "has no views: these need it whole");
+                                               "cache_resolution TRAINING, but no image is decoded "
+                                               "that has no views: these need it whole");
     if (status == PST_OK)
         status = psti_loader_training_open(loader->options.cache_form, recode, fields, n,
                                            &loader->training, err);
@@ -143,7 +143,7 @@ static enum pst_status make_rule(pst_loader *loader, uint64_t recode, struct pst
 enum pst_status psti_loader_cache_choose(pst_loader *loader, struct pst_error *err)
 {
     loader->cache_key = loader->recode_key = choose_recoded(loader);
-    if (loader->options.cache_size == PST_CACHE_SIZE_WHOLE)
+    if (loader->options.cache_resolution == PST_CACHE_RESOLUTION_FULL)
         return PST_OK;
     enum pst_status status = make_rule(loader, loader->recode_key, err);
     if (status == PST_OK)

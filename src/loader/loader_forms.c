@@ -1,7 +1,7 @@
 /* loader_forms.c - divides rows over the forms in which their samples are stored.
  *
  * In: a row's turn, its number among the rows of its rank in the epoch, or its sample. Out: the
- * variant that is read. Turns are divided so that any run of neighbours has its shares but for less
+ * variant that is read. Turns are divided so that any run of neighbours has its parts but for less
  * than one row at each split: of turns p, those with floor((p + 1) f) > floor(p f) are the part f,
  * and floor(p f) numbers them. The rest is divided in the same way. */
 #include "loader/loader_forms.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define ONE ((uint64_t)1 << 32)
-/* Corrections: so many batches are looked at, this part of them must agree, and a share is moved
+/* Corrections: so many batches are looked at, this part of them must agree, and a part is moved
  * by a step, down to a least one that keeps its costs known. */
 #define BATCHES 16
 #define AGREE 12
@@ -56,12 +56,13 @@ void psti_loader_forms_set_fractions(struct psti_loader_forms *forms)
 {
     double left = 0;
     for (uint32_t i = 0; i < forms->n; i++)
-        left += forms->shares[i];
+        left += forms->parts[i];
     for (uint32_t i = 0; i < forms->n; i++) {
-        double part = left > 0 ? forms->shares[i] / left : 1;
-        atomic_store_explicit(&forms->fractions[i], (uint64_t)llround(fmin(part, 1) * (double)ONE),
+        double fraction = left > 0 ? forms->parts[i] / left : 1;
+        atomic_store_explicit(&forms->fractions[i],
+                              (uint64_t)llround(fmin(fraction, 1) * (double)ONE),
                               memory_order_relaxed);
-        left -= forms->shares[i];
+        left -= forms->parts[i];
     }
 }
 
@@ -69,26 +70,26 @@ void psti_loader_forms_set_fractions(struct psti_loader_forms *forms)
  * ------------------------------------------------------------------------------------------------
  */
 
-static enum pst_status check_share(const pst_loader *loader, const struct pst_form_share *share,
-                                   const struct psti_loader_plan_field *plan, struct pst_error *err)
+static enum pst_status check_part(const pst_loader *loader, const struct pst_form_part *part,
+                                  const struct psti_loader_plan_field *plan, struct pst_error *err)
 {
     const char *name = plan->field->name;
-    if (!isfinite(share->share) || share->share <= 0)
+    if (!isfinite(part->part) || part->part <= 0)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "field '%s': the share of a form is %g: more than 0 is expected", name,
-                         share->share);
-    if (share->form == PST_FORM_NONE && share->variant >= plan->field->n_variants)
+                         "field '%s': the part of a form is %g: more than 0 is expected", name,
+                         part->part);
+    if (part->form == PST_FORM_NONE && part->variant >= plan->field->n_variants)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s' of %s has %u variants, there is no number %u", name,
                          pst_dataset_path(loader->dataset), plan->field->n_variants,
-                         share->variant);
-    if ((unsigned)share->form > PST_FORM_BYTES)
+                         part->variant);
+    if ((unsigned)part->form > PST_FORM_BYTES)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "there is no form %d",
-                         (int)share->form);
-    if (share->form != PST_FORM_NONE && !psti_loader_plan_allows_form(plan, share->form))
+                         (int)part->form);
+    if (part->form != PST_FORM_NONE && !psti_loader_plan_allows_form(plan, part->form))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "field '%s': the form %s has a share, and form_mask does not allow it",
-                         name, pst_form_name(share->form));
+                         "field '%s': the form %s has a part, and form_mask does not allow it",
+                         name, pst_form_name(part->form));
     return PST_OK;
 }
 
@@ -119,12 +120,12 @@ static enum pst_status check_choice(const struct pst_loader_options *options,
     if (plan->fill == PSTI_LOADER_FILL_BYTES)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s' is delivered as stored bytes, which differ from form to form: "
-                         "form_shares by turn would change the batches; choose forms by sample",
+                         "form_parts by turn would change the batches; choose forms by sample",
                          name);
     if (plan->scaled_decode)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s' has scaled_decode, which gives other pixels for pli-jpeg than "
-                         "for other forms: form_shares by turn would change the batches; choose "
+                         "for other forms: form_parts by turn would change the batches; choose "
                          "forms by sample",
                          name);
     return PST_OK;
@@ -134,46 +135,46 @@ enum pst_status psti_loader_forms_open(pst_loader *loader, struct pst_error *err
 {
     const struct pst_loader_options *options = &loader->options;
     struct psti_loader_forms *forms = &loader->forms;
-    uint32_t n = options->n_form_shares;
+    uint32_t n = options->n_form_parts;
     if (n == 0)
         return PST_OK;
-    if (n > PST_MAX_VARIANTS || !options->form_shares || !options->form_share_nbytes ||
+    if (n > PST_MAX_VARIANTS || !options->form_parts || !options->form_part_nbytes ||
         (unsigned)options->form_choice > PST_FORM_CHOICE_MEASURED)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "form_shares are 1 to %d, with form_share_nbytes and a known form_choice",
+                         "form_parts are 1 to %d, with form_part_nbytes and a known form_choice",
                          PST_MAX_VARIANTS);
     forms->i_plan = find_field(loader);
     if (forms->i_plan == loader->plan.n_fields)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "form_shares are for an image or a mask that is delivered: %s is not",
+                         "form_parts are for an image or a mask that is delivered: %s is not",
                          options->form_field ? options->form_field : "none");
     if (pst_dataset_is_folder(loader->dataset))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "form_shares are for packed data sets; in a plain folder each item has "
+                         "form_parts are for packed data sets; in a plain folder each item has "
                          "one form");
     const struct psti_loader_plan_field *plan = &loader->plan.fields[forms->i_plan];
     enum pst_status refused = check_choice(options, plan, err);
     if (refused != PST_OK)
         return refused;
     for (uint32_t i = 0; i < n; i++) {
-        struct pst_form_share share = {0};
-        size_t nbytes = options->form_share_nbytes;
-        memcpy(&share, (const char *)options->form_shares + i * nbytes,
-               nbytes < sizeof share ? nbytes : sizeof share);
-        enum pst_status status = check_share(loader, &share, plan, err);
+        struct pst_form_part part = {0};
+        size_t nbytes = options->form_part_nbytes;
+        memcpy(&part, (const char *)options->form_parts + i * nbytes,
+               nbytes < sizeof part ? nbytes : sizeof part);
+        enum pst_status status = check_part(loader, &part, plan, err);
         if (status != PST_OK)
             return status;
-        forms->forms[i] = share.form;
-        forms->variants[i] = share.variant;
-        forms->shares[i] = share.share;
+        forms->forms[i] = part.form;
+        forms->variants[i] = part.variant;
+        forms->parts[i] = part.part;
     }
     forms->choice = options->form_choice;
     forms->n = n;
     double sum = 0;
     for (uint32_t i = 0; i < n; i++)
-        sum += forms->shares[i];
+        sum += forms->parts[i];
     for (uint32_t i = 0; i < n; i++)
-        forms->shares[i] /= sum;
+        forms->parts[i] /= sum;
     psti_loader_forms_set_fractions(forms);
     return PST_OK;
 }
@@ -259,7 +260,7 @@ void psti_loader_forms_clock(pst_loader *loader, const struct psti_loader_source
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Moves a step of share from the form that takes most of a resource to the one that takes least. */
+/* Moves a step from the form that takes most of a resource to the one that takes least. */
 static bool move(struct psti_loader_forms *forms, const atomic_uint_fast64_t *taken)
 {
     uint32_t most = UINT32_MAX, least = UINT32_MAX;
@@ -271,15 +272,15 @@ static bool move(struct psti_loader_forms *forms, const atomic_uint_fast64_t *ta
         amounts[i] = (double)atomic_load_explicit(&taken[i], memory_order_relaxed) / (double)n;
         if (least == UINT32_MAX || amounts[i] < amounts[least])
             least = i;
-        if (forms->shares[i] > LEAST + STEP / 2 &&
+        if (forms->parts[i] > LEAST + STEP / 2 &&
             (most == UINT32_MAX || amounts[i] > amounts[most]))
             most = i;
     }
     if (most == UINT32_MAX || most == least || amounts[most] <= 1.02 * amounts[least])
         return false;
-    double step = fmin(STEP, forms->shares[most] - LEAST);
-    forms->shares[most] -= step;
-    forms->shares[least] += step;
+    double step = fmin(STEP, forms->parts[most] - LEAST);
+    forms->parts[most] -= step;
+    forms->parts[least] += step;
     psti_loader_forms_set_fractions(forms);
     return true;
 }
@@ -309,7 +310,7 @@ void psti_loader_forms_stats(const pst_loader *loader, struct pst_loader_stats *
 {
     const struct psti_loader_forms *forms = &loader->forms;
     for (uint32_t i = 0; i < forms->n; i++) {
-        stats->form_shares[i] = forms->shares[i];
+        stats->form_parts[i] = forms->parts[i];
         stats->form_rows[i] = atomic_load_explicit(&forms->rows[i], memory_order_relaxed);
     }
     stats->n_form_rows_other = atomic_load_explicit(&forms->n_other, memory_order_relaxed);

@@ -25,15 +25,15 @@ struct psti_loader_forms {
     atomic_uint_fast64_t n_other;
     /* Guarded by the loader's lock: what was seen at the last deliveries, and corrections so far.
      */
-    double shares[PST_MAX_VARIANTS];
+    double parts[PST_MAX_VARIANTS];
     uint32_t n_seen, n_short_of_cores, n_short_of_storage;
     uint64_t n_corrections;
 };
 
-/* Takes options.form_shares, once the plan is made. */
+/* Takes options.form_parts, once the plan is made. */
 enum pst_status psti_loader_forms_open(pst_loader *loader, struct pst_error *err);
 
-/* Makes the fractions from `shares`. The lock must be held, or no other thread has begun. */
+/* Makes the fractions from `parts`. The lock must be held, or no other thread has begun. */
 void psti_loader_forms_set_fractions(struct psti_loader_forms *forms);
 
 /* Number of the form that the row with this turn gets. */
@@ -52,7 +52,7 @@ bool psti_loader_forms_item(const pst_loader *loader, uint32_t i_plan, uint64_t 
 void psti_loader_forms_clock(pst_loader *loader, const struct psti_loader_source *sources,
                              int64_t ns);
 
-/* A batch is whole: looks at the queues, and moves shares if one resource has been short for some
+/* A batch is whole: looks at the queues, and moves parts if one resource has been short for some
  * time. The lock must be held. */
 void psti_loader_forms_correct(pst_loader *loader);
 

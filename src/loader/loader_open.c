@@ -63,7 +63,7 @@ static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
                                        .window_pages = options->window_pages,
                                        .batch_size = options->batch_size,
                                        .drop_last = options->drop_last,
-                                       .no_padding = options->no_padding,
+                                       .no_epoch_padding = options->no_epoch_padding,
                                        .repeats = options->repeats};
     if (options->n_indices && !options->indices)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_indices is set but indices is NULL");
@@ -182,7 +182,7 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
         status = psti_loader_mix_open(loader, err);
     loader->options.mixes = NULL;
     loader->options.mix_field = NULL;
-    loader->options.form_shares = NULL; /* the caller's */
+    loader->options.form_parts = NULL; /* the caller's */
     loader->options.form_field = NULL;
     if (status == PST_OK)
         status = psti_loader_cache_choose(loader, err);

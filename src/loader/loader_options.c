@@ -30,10 +30,10 @@ static enum pst_status take_numbers(struct pst_loader_options *options, struct p
         psti_options_complete(PST_STRUCT_LOADER_OPTIONS, options, "loader", err);
     if (status != PST_OK)
         return status;
-    if (options->no_padding && options->drop_last)
+    if (options->no_epoch_padding && options->drop_last)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "no_padding delivers each sample, drop_last leaves some out: only one of "
-                         "them is possible");
+                         "no_epoch_padding delivers each sample, drop_last leaves some out: only "
+                         "one of them is possible");
     return PST_OK;
 }
 
@@ -42,12 +42,12 @@ static enum pst_status take_cache(const struct pst_loader_options *options, stru
     if (options->cache_form && !options->cache && !options->fleet)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_form is given, but no cache or fleet that it is for");
-    if (options->cache_size && !options->cache)
+    if (options->cache_resolution && !options->cache)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "cache_size is given, but no cache that it is for");
-    if (options->cache_size && (options->fleet || options->placement == PST_PLACEMENT_DEVICE))
+                         "cache_resolution is given, but no cache that it is for");
+    if (options->cache_resolution && (options->fleet || options->placement == PST_PLACEMENT_DEVICE))
         return psti_fail(
-            err, PST_ERROR_ARGUMENT, "loader", "cache_size TRAINING is not possible with %s",
+            err, PST_ERROR_ARGUMENT, "loader", "cache_resolution TRAINING is not possible with %s",
             options->fleet ? "a fleet, which has room for no more than the stored bytes"
                            : "batches on a GPU, which decodes whole images");
     if ((options->cache_plan || options->n_cache_plan) && !options->cache)
@@ -87,9 +87,9 @@ static enum pst_status take_share(const struct pst_loader_options *options, stru
     if (options->socket && strlen(options->socket) >= PSTI_SOCKET_PATH_CAP)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "the path of a socket has at most %d bytes", PSTI_SOCKET_PATH_CAP - 1);
-    if (options->n_form_shares)
+    if (options->n_form_parts)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "share is not possible with form_shares: a group reads each item in one "
+                         "share is not possible with form_parts: a group reads each item in one "
                          "form");
     if (options->decode == PST_DECODE_GPU)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",

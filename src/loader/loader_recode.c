@@ -4,7 +4,7 @@
  * worker that filled the row does it at once, with its own decoder and that decoder's scratch. All
  * other memory is at most loader->recode_nbytes, which was charged when the loader was opened. So
  * an image's size alone decides if there is memory to re-code it. One that cannot be re-coded stays
- * as it is. If options.cache_size says so, the item is a picture at the training size instead
+ * as it is. If options.cache_resolution says so, the item is a picture at the training size instead
  * (loader_training.c). */
 #include "decode/decode_recode.h"
 #include "loader/loader_handle.h"

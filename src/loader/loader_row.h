@@ -26,7 +26,7 @@ struct psti_shelf_item;
 struct psti_loader_source {
     struct pst_item item;
     uint32_t variant;
-    uint32_t i_form;        /* number of its form in the loader's form_shares; UINT32_MAX: none */
+    uint32_t i_form;        /* number of its form in the loader's form_parts; UINT32_MAX: none */
     struct psti_file *file; /* held while the row is under way; NULL: the item is read by path, or
                                is in no file */
     const char *path;       /* path of a folder's file; NULL otherwise */

@@ -101,7 +101,7 @@ enum pst_status psti_loader_training_open(enum pst_cache_form form, uint64_t rec
     enum pst_status status = PST_OK;
     if (nbytes_of(rule) > sizeof bytes)
         status = psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
-                           "cache_size TRAINING: the fields have too many operations");
+                           "cache_resolution TRAINING: the fields have too many operations");
     for (uint32_t i = 0; i < n_fields; i++)
         rule->fields[i].sizes = NULL;
     for (uint32_t i = 0; status == PST_OK && i < n_fields; i++)

@@ -48,7 +48,7 @@ struct psti_order {
     uint64_t page_samples, window_pages;
     uint64_t n_pages, n_full_pages, n_windows;
     uint64_t batch_size;
-    bool drop_last, no_padding;
+    bool drop_last, no_epoch_padding;
     uint64_t n_times; /* neighbouring positions that hold the same sample */
     bool repeats;     /* a sample may stand at several positions, not counting padding */
     uint64_t hash;
@@ -292,7 +292,7 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
     order->n = n;
     order->batch_size = options->batch_size ? options->batch_size : 1;
     order->drop_last = options->drop_last;
-    order->no_padding = options->no_padding;
+    order->no_epoch_padding = options->no_epoch_padding;
     order->n_times = options->repeats ? options->repeats : 1;
     plan_pages(order, options);
     if (options->indices) {
@@ -388,12 +388,12 @@ static uint64_t n_of_rank(const struct psti_order *order, struct psti_ranks rank
     uint64_t odd = n_left(order, start) % ranks.world_size;
     if (order->drop_last)
         return whole - whole % order->batch_size;
-    return whole + (order->no_padding ? ranks.rank < odd : odd > 0);
+    return whole + (order->no_epoch_padding ? ranks.rank < odd : odd > 0);
 }
 
 uint64_t psti_order_end(const struct psti_order *order, struct psti_ranks ranks, uint64_t start)
 {
-    if (order->no_padding)
+    if (order->no_epoch_padding)
         return start + n_left(order, start);
     return start + n_of_rank(order, ranks, start) * ranks.world_size;
 }
@@ -416,9 +416,9 @@ uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks rank
     uint64_t before = ranks.rank * n; /* positions of lower ranks in this step */
     if (left / world_size < n) {      /* the last step, which is short */
         uint64_t odd = left % world_size;
-        n = left / world_size + (order->no_padding ? ranks.rank < odd : odd > 0);
+        n = left / world_size + (order->no_epoch_padding ? ranks.rank < odd : odd > 0);
         before = ranks.rank * n;
-        if (order->no_padding && ranks.rank >= odd)
+        if (order->no_epoch_padding && ranks.rank >= odd)
             before += odd;
     }
     for (uint64_t i = 0; i < n; i++)

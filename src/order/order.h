@@ -31,7 +31,7 @@ struct psti_order_options {
     uint32_t page_samples, window_pages;
     uint32_t batch_size;
     bool drop_last;
-    bool no_padding; /* ranks may differ by one position */
+    bool no_epoch_padding; /* ranks may differ by one position */
     /* Neighbouring positions that hold the same sample; 0 = 1. Not with PAGES. */
     uint32_t repeats;
 };

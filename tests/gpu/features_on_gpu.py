@@ -49,7 +49,7 @@ def page_locked(data: Path, expected: list[np.ndarray]) -> None:
 
 def clock(data: Path, output: str) -> None:
     """Batches are timed by the GPU's events: bytes over the link and work behind them."""
-    loader = loader_of(data, output=output, device="cuda", decode="gpu")
+    loader = loader_of(data, output=output, device=ps.Gpu(decode="gpu"))
     images_of(loader)
     upload = loader.stats()["stages"]["upload"]
     assert upload["link"] > 0 and upload["gpu"] > 0 and upload["nbytes"] > 0, upload
@@ -65,7 +65,7 @@ def costs(data: Path, output: str, report_path: Path | None) -> None:
         assert on_gpu["gpu_seconds"] > 0 and on_gpu["link_nbytes"] > 0, (form, on_gpu)
         print(f"costs of {form}: {1e6 * on_gpu['gpu_seconds']:.1f} us of the GPU, {on_gpu['link_nbytes']:.0f} bytes", flush=True)
     rate = report.data["machine"]["link_nbytes_per_second"]
-    print(f"costs: link {rate / 1e9:.1f} GB/s; half on the GPU: {report.whatif(gpu_share=0.5)}", flush=True)
+    print(f"costs: link {rate / 1e9:.1f} GB/s; half on the GPU: {report.whatif(gpu_part=0.5)}", flush=True)
     if report_path:
         report.to_json(str(report_path))
 

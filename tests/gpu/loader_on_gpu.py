@@ -49,19 +49,19 @@ def on_host(x: Any) -> np.ndarray:
 
 
 def batches(data: Path, chain: list[Any], dtype: str, layout: str, output: str,
-            **place: Any) -> tuple[list[np.ndarray], dict[str, Any]]:
+            device: Any = "cpu") -> tuple[list[np.ndarray], dict[str, Any]]:
     """Those of two epochs, and what the loader says of the GPU."""
     loader = ps.Loader(str(data), batch_size=8, shuffle=True, seed=7, transforms={"image": chain}, dtype=dtype,
-                       layout=layout, output=output, fields=["image"], **place)
+                       layout=layout, output=output, fields=["image"], device=device)
     return [on_host(batch["image"]) for _ in range(2) for batch in loader], loader.stats()["device"]
 
 
-def check_share(stats: dict[str, Any], place: dict[str, Any], where: tuple[Any, ...]) -> None:
+def check_share(stats: dict[str, Any], place: ps.Gpu, where: tuple[Any, ...]) -> None:
     """Of a packed data set of PLI the GPU decodes what it was asked to, but for rows that found no room."""
     on_gpu, on_cpu = stats["gpu_samples"], stats["cpu_samples"]
     shared = on_gpu > 0 < on_cpu or on_gpu + on_cpu < MIN_SAMPLES
     wanted = {"gpu": on_gpu > 2 * on_cpu, "auto": shared, "cpu": on_gpu == 0 < on_cpu}
-    assert wanted[place["decode"]], (*where, stats)
+    assert wanted[place.decode], (*where, stats)
 
 
 def check_same(found: list[np.ndarray], expected: list[np.ndarray], what: str) -> None:
@@ -77,8 +77,8 @@ def compare(data: Path, output: str, gpu_decodes: bool) -> int:
     for name, chain in CHAINS.items():
         for dtype, layout in (("float16", "NCHW"), ("float32", "NHWC")):
             expected, _ = batches(data, chain, dtype, layout, "numpy")
-            for place in ({"decode": "gpu"}, {"decode": "auto", "gpu_share": 0.5}, {"decode": "cpu"}):
-                found, stats = batches(data, chain, dtype, layout, output, device="cuda", **place)
+            for place in (ps.Gpu(decode="gpu"), ps.Gpu(part=0.5), ps.Gpu(decode="cpu")):
+                found, stats = batches(data, chain, dtype, layout, output, place)
                 if gpu_decodes:
                     check_share(stats, place, (data.name, name, place))
                 check_same(found, expected, f"{data.name}, {name}, {dtype}, {layout}, {place}")

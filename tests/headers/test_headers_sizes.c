@@ -53,7 +53,7 @@
     X(pst_service_set, 1112) \
     X(pst_stall_setup, 544) \
     X(pst_stall_answer, 232) \
-    X(pst_form_share, 16) \
+    X(pst_form_part, 16) \
     X(pst_plan_way, 152) \
     X(pst_plan_lp, 80) \
     X(pst_plan_lp_solution, 64) \

@@ -109,7 +109,7 @@ static void compare(pst_dataset *dataset, const struct pst_loader_options *optio
 static void test_same_as_in_host_memory(void **state)
 {
     static const uint32_t workers[] = {0, 1, 4};
-    static const double shares[] = {0, 0.5, 0.25};
+    static const double parts[] = {0, 0.5, 0.25};
     (void)state;
     for (uint32_t w = 0; w < 3; w++)
         for (uint32_t s = 0; s < 3; s++)
@@ -119,7 +119,7 @@ static void test_same_as_in_host_memory(void **state)
                 options.placement = PST_PLACEMENT_DEVICE;
                 options.device = w == 1; /* the second GPU, too */
                 options.num_workers = workers[w];
-                options.gpu_share = shares[s];
+                options.gpu_part = parts[s];
                 options.storage = memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS;
                 compare(mixed, &options, &stats);
                 assert_int_equal(stats.device, w == 1);
@@ -128,7 +128,7 @@ static void test_same_as_in_host_memory(void **state)
                 if (workers[w]) /* workers may not have merged their last counts yet */
                     continue;
                 assert_int_equal(stats.n_gpu_samples + stats.n_cpu_samples, 2 * stats.n_samples);
-                if (shares[s] == 0) /* the GPU does not decode JPEG and PNG */
+                if (parts[s] == 0) /* the GPU does not decode JPEG and PNG */
                     assert_int_equal(stats.n_gpu_fallback, stats.n_cpu_samples);
                 else
                     assert_true(stats.n_gpu_samples < stats.n_samples);
@@ -602,9 +602,9 @@ static void test_refusals(void **state)
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "placement");
     options.placement = PST_PLACEMENT_DEVICE;
     options.decode = PST_DECODE_GPU;
-    options.gpu_share = 1.5;
-    refuse(mixed, &options, PST_ERROR_ARGUMENT, "gpu_share");
-    options.gpu_share = 0;
+    options.gpu_part = 1.5;
+    refuse(mixed, &options, PST_ERROR_ARGUMENT, "gpu_part");
+    options.gpu_part = 0;
     options.device = 1000;
     refuse(mixed, &options, PST_ERROR_UNSUPPORTED, "GPU");
     options.device = 0;

@@ -389,7 +389,7 @@ static void test_nothing_but_bad_samples(void **state)
 }
 
 /* Without padding each sample comes once over all ranks. */
-static void test_no_padding(void **state)
+static void test_no_epoch_padding(void **state)
 {
     (void)state;
     struct pst_error err;
@@ -402,7 +402,7 @@ static void test_no_padding(void **state)
                                                  .on_error = PST_ON_ERROR_REPLACE,
                                                  .rank = rank,
                                                  .world_size = world,
-                                                 .no_padding = true,
+                                                 .no_epoch_padding = true,
                                                  .num_workers = rank % 2};
             pst_loader *loader = open_loader(folder, &options);
             pst_batch *batch;
@@ -422,7 +422,7 @@ static void test_no_padding(void **state)
             assert_int_equal(seen[s], 1);
     }
     struct pst_loader_options both = {
-        .struct_size = sizeof both, .no_padding = true, .drop_last = true};
+        .struct_size = sizeof both, .no_epoch_padding = true, .drop_last = true};
     pst_loader *loader;
     assert_int_equal(pst_loader_open(folder, &both, &loader, &err), PST_ERROR_ARGUMENT);
     assert_non_null(strstr(err.text, "only one of them"));
@@ -532,7 +532,7 @@ int main(void)
         cmocka_unit_test(test_nothing_but_bad_samples),
         cmocka_unit_test(test_replace_gives_up),
         cmocka_unit_test(test_no_verify),
-        cmocka_unit_test(test_no_padding),
+        cmocka_unit_test(test_no_epoch_padding),
         cmocka_unit_test(test_folder_changes),
     };
     alarm(900);

@@ -1,4 +1,4 @@
-/* test_loader_forms.c - rows divided over forms: shares of any run of places, the same pixels and
+/* test_loader_forms.c - rows divided over forms: parts of any run of places, the same pixels and
  * order as without, counters, and options that are refused. */
 #include "loader/loader_fixture.h"
 #include "test.h"
@@ -44,27 +44,27 @@ static uint32_t next_random(uint64_t *state, uint32_t n)
     return (uint32_t)(*state >> 33) % n;
 }
 
-static void make_shares(struct psti_loader_forms *forms, uint64_t *random)
+static void make_parts(struct psti_loader_forms *forms, uint64_t *random)
 {
     double sum = 0;
     *forms = (struct psti_loader_forms){.n = 2 + next_random(random, 4)};
     for (uint32_t i = 0; i < forms->n; i++)
-        sum += forms->shares[i] = 1 + next_random(random, 1000);
+        sum += forms->parts[i] = 1 + next_random(random, 1000);
     for (uint32_t i = 0; i < forms->n; i++)
-        forms->shares[i] /= sum;
+        forms->parts[i] /= sum;
     psti_loader_forms_set_fractions(forms);
 }
 
-/* Of any run of turns, wherever it begins, a form has its share but for less than a row at each
+/* Of any run of turns, wherever it begins, a form has its part but for less than a row at each
  * split that leads to it. */
-static void test_any_run_has_its_shares(void **state)
+static void test_any_run_has_its_parts(void **state)
 {
     (void)state;
     uint64_t random = 7;
     for (int turn = 0; turn < 300; turn++) {
         struct psti_loader_forms forms;
         uint64_t counts[PST_MAX_VARIANTS] = {0};
-        make_shares(&forms, &random);
+        make_parts(&forms, &random);
         uint64_t first = (uint64_t)next_random(&random, 1u << 30) << next_random(&random, 20);
         uint64_t n = 1 + next_random(&random, 700);
         for (uint64_t p = first; p < first + n; p++) {
@@ -73,7 +73,7 @@ static void test_any_run_has_its_shares(void **state)
             counts[i]++;
         }
         for (uint32_t i = 0; i < forms.n; i++) {
-            double off = fabs((double)counts[i] - forms.shares[i] * (double)n);
+            double off = fabs((double)counts[i] - forms.parts[i] * (double)n);
             uint32_t splits = i + 1 < forms.n ? i + 1 : i;
             if (off >= splits + 1e-3)
                 print_error("form %u of %u: off by %g\n", i, forms.n, off);
@@ -82,15 +82,15 @@ static void test_any_run_has_its_shares(void **state)
     }
 }
 
-static void test_extreme_shares(void **state)
+static void test_extreme_parts(void **state)
 {
     (void)state;
-    struct psti_loader_forms forms = {.n = 2, .shares = {1 - 1e-12, 1e-12}};
+    struct psti_loader_forms forms = {.n = 2, .parts = {1 - 1e-12, 1e-12}};
     psti_loader_forms_set_fractions(&forms);
     for (uint64_t p = 0; p < 1000; p++)
         assert_int_equal(psti_loader_forms_of_turn(&forms, p), 0);
     assert_true(psti_loader_forms_of_turn(&forms, UINT64_MAX - 1) < 2);
-    forms = (struct psti_loader_forms){.n = 1, .shares = {1}};
+    forms = (struct psti_loader_forms){.n = 1, .parts = {1}};
     psti_loader_forms_set_fractions(&forms);
     assert_int_equal(psti_loader_forms_of_turn(&forms, 5), 0);
 }
@@ -99,8 +99,8 @@ static void test_extreme_shares(void **state)
  * ------------------------------------------------------------------------------------------------
  */
 
-static const struct pst_form_share half[] = {{.variant = 0, .share = 1},
-                                             {.variant = 1, .share = 1}};
+static const struct pst_form_part half[] = {{.variant = 0, .part = 1},
+                                            {.variant = 1, .part = 1}};
 
 static struct pst_loader_options options_of(uint32_t workers)
 {
@@ -113,12 +113,12 @@ static struct pst_loader_options options_of(uint32_t workers)
                                        .storage = PST_STORAGE_THREADS};
 }
 
-static void with_forms(struct pst_loader_options *options, const struct pst_form_share *shares,
+static void with_forms(struct pst_loader_options *options, const struct pst_form_part *parts,
                        uint32_t n, enum pst_form_choice choice)
 {
-    options->form_shares = shares;
-    options->n_form_shares = n;
-    options->form_share_nbytes = sizeof *shares;
+    options->form_parts = parts;
+    options->n_form_parts = n;
+    options->form_part_nbytes = sizeof *parts;
     options->form_choice = choice;
 }
 
@@ -176,15 +176,15 @@ static void test_refused(void **state)
 {
     (void)state;
     struct pst_loader_options options = options_of(1);
-    struct pst_form_share wrong[2] = {half[0], half[1]};
+    struct pst_form_part wrong[2] = {half[0], half[1]};
     with_forms(&options, wrong, 2, PST_FORM_CHOICE_ROWS);
-    wrong[1].share = 0;
-    assert_refused(&options, "share of a form is 0");
-    wrong[1].share = NAN;
-    assert_refused(&options, "share of a form is nan");
-    wrong[1] = (struct pst_form_share){.variant = 7, .share = 1};
+    wrong[1].part = 0;
+    assert_refused(&options, "part of a form is 0");
+    wrong[1].part = NAN;
+    assert_refused(&options, "part of a form is nan");
+    wrong[1] = (struct pst_form_part){.variant = 7, .part = 1};
     assert_refused(&options, "there is no number 7");
-    wrong[1] = (struct pst_form_share){.form = (enum pst_form)77, .share = 1};
+    wrong[1] = (struct pst_form_part){.form = (enum pst_form)77, .part = 1};
     assert_refused(&options, "no form 77");
     wrong[1] = half[1];
     options.form_field = "label";
@@ -193,18 +193,18 @@ static void test_refused(void **state)
     options.form_choice = (enum pst_form_choice)3;
     assert_refused(&options, "form_choice");
     options.form_choice = PST_FORM_CHOICE_ROWS;
-    options.form_share_nbytes = 0;
-    assert_refused(&options, "form_share_nbytes");
-    options.form_share_nbytes = sizeof *wrong;
+    options.form_part_nbytes = 0;
+    assert_refused(&options, "form_part_nbytes");
+    options.form_part_nbytes = sizeof *wrong;
     options.share = "group";
-    assert_refused(&options, "share is not possible with form_shares");
+    assert_refused(&options, "share is not possible with form_parts");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_run_has_its_shares),
-        cmocka_unit_test(test_extreme_shares),
+        cmocka_unit_test(test_any_run_has_its_parts),
+        cmocka_unit_test(test_extreme_parts),
         cmocka_unit_test(test_pixels_and_order_stay),
         cmocka_unit_test(test_refused),
     };

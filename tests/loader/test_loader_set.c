@@ -154,7 +154,7 @@ static void test_as_if_opened_so(void **state)
         options.drop_last = i & 1;
         options.world_size = 1 + (i >> 1 & 1);
         options.rank = options.world_size - 1;
-        options.no_padding = !options.drop_last && i % 5 == 2;
+        options.no_epoch_padding = !options.drop_last && i % 5 == 2;
         options.repeats = options.order == PST_ORDER_PAGES ? 1 : 1 + i % 2 * 2;
         options.storage = i % 4 ? PST_STORAGE_AUTO : PST_STORAGE_MEMORY;
         options.prefetch = 1 + i % 4;
@@ -421,11 +421,11 @@ static void test_training_cache(void **state)
                                          .fields = &output,
                                          .n_fields = 1,
                                          TEST_ELEMENT_SIZES,
-                                         .cache_size = PST_CACHE_SIZE_TRAINING,
+                                         .cache_resolution = PST_CACHE_RESOLUTION_TRAINING,
                                          .cache = open_cache(8 * MIB)};
     pst_loader *loader = open_loader(folder, &options);
     pst_cache_close(&options.cache); /* the loader has a hold of its own */
-    options.cache_size = PST_CACHE_SIZE_WHOLE;
+    options.cache_resolution = PST_CACHE_RESOLUTION_FULL;
     static const uint32_t sizes[] = {16, 16, 12, 12, 16};
     static const uint64_t hits[] = {0, 21, 21, 42, 63};
     for (uint64_t epoch = 0; epoch < 5; epoch++) {

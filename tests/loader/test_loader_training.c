@@ -178,7 +178,7 @@ struct way {
 };
 
 static pst_loader *open_way(pst_dataset *dataset, const struct way *way, pst_cache *cache,
-                            enum pst_cache_form form, enum pst_cache_size size)
+                            enum pst_cache_form form, enum pst_cache_resolution resolution)
 {
     struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
     size_t n_ops = strlen(way->ops);
@@ -205,7 +205,7 @@ static pst_loader *open_way(pst_dataset *dataset, const struct way *way, pst_cac
                                                TEST_ELEMENT_SIZES,
                                                .cache = cache,
                                                .cache_form = form,
-                                               .cache_size = size};
+                                               .cache_resolution = resolution};
     return open_loader(dataset, &options);
 }
 
@@ -221,8 +221,9 @@ static uint64_t compare(pst_dataset *dataset, const struct way *way, enum pst_ca
 {
     uint64_t wanted[N], hashes[N];
     pst_cache *cache = open_cache(64 * MIB);
-    pst_loader *without = open_way(dataset, way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_WHOLE);
-    pst_loader *loader = open_way(dataset, way, cache, form, PST_CACHE_SIZE_TRAINING);
+    pst_loader *without =
+        open_way(dataset, way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_FULL);
+    pst_loader *loader = open_way(dataset, way, cache, form, PST_CACHE_RESOLUTION_TRAINING);
     struct pst_loader_stats stats = {0};
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
         size_t n = drain(without, epoch, wanted);
@@ -300,7 +301,7 @@ static void all_fields_follow(void **state)
     size_t n = drain(without, 0, wanted[0]);
     assert_int_equal(drain(without, 1, wanted[1]), n);
     options.cache = open_cache(64 * MIB);
-    options.cache_size = PST_CACHE_SIZE_TRAINING;
+    options.cache_resolution = PST_CACHE_RESOLUTION_TRAINING;
     for (int form = 0; form <= PST_CACHE_FORM_RAW; form += PST_CACHE_FORM_RAW) {
         options.cache_form = (enum pst_cache_form)form;
         pst_loader *loader = open_loader(made, &options);
@@ -334,13 +335,13 @@ static void sets_of_chains(void **state)
     uint64_t n_sets[] = {1, 2, 3, 4, 5, 6}; /* floats of any depth have another beginning */
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         pst_loader *without =
-            open_way(folder, &ways[i], NULL, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_WHOLE);
+            open_way(folder, &ways[i], NULL, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_FULL);
         for (int again = 0; again < 2; again++) {
             struct way way = ways[i];
             if (again)
                 way.layout = PST_LAYOUT_CHW;
             pst_loader *loader =
-                open_way(folder, &way, cache, PST_CACHE_FORM_PLI, PST_CACHE_SIZE_TRAINING);
+                open_way(folder, &way, cache, PST_CACHE_FORM_PLI, PST_CACHE_RESOLUTION_TRAINING);
             size_t n = drain(loader, 0, hashes);
             if (!again) {
                 assert_int_equal(drain(without, 0, wanted), n);
@@ -367,14 +368,15 @@ static void saved_and_resumed(void **state)
     snprintf(path, sizeof path, "%s/saved", directory);
     pst_cache *cache = open_cache(64 * MIB), *other = open_cache(64 * MIB);
     pst_loader *loader =
-        open_way(folder, &way, cache, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_TRAINING);
+        open_way(folder, &way, cache, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_TRAINING);
     drain(loader, 0, hashes);
     assert_ok(pst_cache_save(cache, path, &report, sizeof report, &err));
     assert_int_equal(report.n_items, N);
     assert_ok(pst_cache_load(other, path, &report, sizeof report, &err));
     pst_loader *second =
-        open_way(folder, &way, other, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_TRAINING);
-    pst_loader *without = open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_WHOLE);
+        open_way(folder, &way, other, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_TRAINING);
+    pst_loader *without =
+        open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_FULL);
     size_t n = drain(without, 1, wanted);
     struct pst_loader_state place;
     pst_batch *batch = NULL;
@@ -404,9 +406,9 @@ static void little_room(void **state)
             .ops = "rqf", .workers = 2, .channels = 3, .host_memory = i ? 0 : 24 * MIB};
         pst_cache *cache = open_cache(i ? MIB : 64 * MIB);
         pst_loader *without =
-            open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_WHOLE);
+            open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_FULL);
         pst_loader *loader =
-            open_way(folder, &way, cache, PST_CACHE_FORM_RAW, PST_CACHE_SIZE_TRAINING);
+            open_way(folder, &way, cache, PST_CACHE_FORM_RAW, PST_CACHE_RESOLUTION_TRAINING);
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
             size_t n = drain(without, epoch, wanted);
             assert_int_equal(drain(loader, epoch, hashes), n);
@@ -426,12 +428,13 @@ static void no_memory(void **state)
     (void)state;
     static const struct way way = {.ops = "rqf", .workers = 0, .channels = 3};
     uint64_t wanted[N], hashes[N], n_not = 0;
-    pst_loader *without = open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_WHOLE);
+    pst_loader *without =
+        open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_FULL);
     size_t n = drain(without, 0, wanted);
     for (uint64_t at = 1; at < 40; at += TEST_SANITIZED ? 13 : 3) {
         pst_cache *cache = open_cache(64 * MIB);
         pst_loader *loader =
-            open_way(folder, &way, cache, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_TRAINING);
+            open_way(folder, &way, cache, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_TRAINING);
         struct pst_error err;
         size_t n_done = 0;
         assert_ok(pst_loader_begin(loader, 0, &err));
@@ -473,8 +476,9 @@ static void fails(pst_dataset *dataset, const char *letters, struct pst_loader_o
 static void what_cannot_be(void **state)
 {
     (void)state;
-    struct pst_loader_options options = {
-        .struct_size = sizeof options, TEST_ELEMENT_SIZES, .cache_size = PST_CACHE_SIZE_TRAINING};
+    struct pst_loader_options options = {.struct_size = sizeof options,
+                                         TEST_ELEMENT_SIZES,
+                                         .cache_resolution = PST_CACHE_RESOLUTION_TRAINING};
     fails(folder, "rq", &options, "no cache");
     options.cache = open_cache(MIB);
     fails(folder, "xf", &options, "operation 0 (RandomResizedCrop) is in the way");
@@ -488,7 +492,7 @@ static void what_cannot_be(void **state)
     options.placement = PST_PLACEMENT_DEVICE;
     fails(folder, "rq", &options, "GPU");
     options.placement = PST_PLACEMENT_HOST;
-    options.cache_size = (enum pst_cache_size)2;
+    options.cache_resolution = (enum pst_cache_resolution)2;
     fails(folder, "rq", &options, "are possible");
     pst_cache_close(&options.cache);
 }

@@ -133,7 +133,7 @@ static const struct {
     {PST_STRUCT_LOADER_OPTIONS, "rank", "a job takes its part of the positions"},
     {PST_STRUCT_LOADER_OPTIONS, "world_size", "as rank"},
     {PST_STRUCT_LOADER_OPTIONS, "drop_last", "where an epoch ends"},
-    {PST_STRUCT_LOADER_OPTIONS, "no_padding", "where an epoch ends"},
+    {PST_STRUCT_LOADER_OPTIONS, "no_epoch_padding", "where an epoch ends"},
     {PST_STRUCT_LOADER_OPTIONS, "num_workers", "threads of a job that makes rows itself"},
     {PST_STRUCT_LOADER_OPTIONS, "prefetch", "how far a job is ahead"},
     {PST_STRUCT_LOADER_OPTIONS, "host_memory", "a job's own memory"},
@@ -143,12 +143,12 @@ static const struct {
     {PST_STRUCT_LOADER_OPTIONS, "placement", "a job uploads what CPUs made"},
     {PST_STRUCT_LOADER_OPTIONS, "device", "as placement"},
     {PST_STRUCT_LOADER_OPTIONS, "decode", "GPU is refused with share"},
-    {PST_STRUCT_LOADER_OPTIONS, "gpu_share", "a GPU decodes nothing with share"},
+    {PST_STRUCT_LOADER_OPTIONS, "gpu_part", "a GPU decodes nothing with share"},
     {PST_STRUCT_LOADER_OPTIONS, "device_memory", "as placement"},
     {PST_STRUCT_LOADER_OPTIONS, "pin_memory", "a job's own memory"},
     {PST_STRUCT_LOADER_OPTIONS, "cache", "pixels are the same with any cache"},
     {PST_STRUCT_LOADER_OPTIONS, "cache_form", "as cache"},
-    {PST_STRUCT_LOADER_OPTIONS, "cache_size", "as cache"},
+    {PST_STRUCT_LOADER_OPTIONS, "cache_resolution", "as cache"},
     {PST_STRUCT_LOADER_OPTIONS, "cache_plan", "as cache"},
     {PST_STRUCT_LOADER_OPTIONS, "n_cache_plan", "as cache"},
     {PST_STRUCT_LOADER_OPTIONS, "fleet", "as cache"},
@@ -157,10 +157,10 @@ static const struct {
     {PST_STRUCT_LOADER_OPTIONS, "socket", "where the service is"},
     {PST_STRUCT_LOADER_OPTIONS, "service", "which program is started"},
     {PST_STRUCT_LOADER_OPTIONS, "share_wait_seconds", "a job's patience"},
-    {PST_STRUCT_LOADER_OPTIONS, "form_shares", "refused with share"},
-    {PST_STRUCT_LOADER_OPTIONS, "n_form_shares", "refused with share"},
-    {PST_STRUCT_LOADER_OPTIONS, "form_field", "it belongs to form_shares"},
-    {PST_STRUCT_LOADER_OPTIONS, "form_choice", "it belongs to form_shares"},
+    {PST_STRUCT_LOADER_OPTIONS, "form_parts", "refused with share"},
+    {PST_STRUCT_LOADER_OPTIONS, "n_form_parts", "refused with share"},
+    {PST_STRUCT_LOADER_OPTIONS, "form_field", "it belongs to form_parts"},
+    {PST_STRUCT_LOADER_OPTIONS, "form_choice", "it belongs to form_parts"},
     {PST_STRUCT_LOADER_OPTIONS, "mixes", "a job mixes its own batches"},
     {PST_STRUCT_LOADER_OPTIONS, "n_mixes", "as mixes"},
     {PST_STRUCT_LOADER_OPTIONS, "mix_field", "as mixes"},
@@ -171,7 +171,7 @@ static const struct {
     {PST_STRUCT_FIELD_OUTPUT, "pad_multiple", "as ragged"},
 };
 static const char *const layout[] = {"struct_size",     "field_nbytes", "op_nbytes",
-                                     "audio_op_nbytes", "mix_nbytes",   "form_share_nbytes",
+                                     "audio_op_nbytes", "mix_nbytes",   "form_part_nbytes",
                                      "reserved"};
 
 static bool is_own(enum pst_struct which, const char *name)
@@ -226,7 +226,7 @@ static void numbers_are_checked(void **state)
     options.seed = UINT64_MAX;
     options.max_pixels = UINT64_MAX;
     options.device = -1;
-    options.gpu_share = 1;
+    options.gpu_part = 1;
     assert_int_equal(psti_options_complete(PST_STRUCT_LOADER_OPTIONS, &options, "test", &err),
                      PST_OK);
     assert_int_equal(options.io_threads, 1024);
@@ -237,7 +237,7 @@ static void numbers_are_checked(void **state)
     } bad[] = {{"io_threads is 1025: 0 to 1024 are possible", good},
                {"on_error is 3: 0 to 2 are possible", good},
                {"storage is -1: 0 to 3 are possible", good},
-               {"gpu_share is 1.5: 0 to 1 are possible", good},
+               {"gpu_part is 1.5: 0 to 1 are possible", good},
                {"throttle_latency_seconds is inf: ", good},
                {"throttle_bytes_per_second is nan: ", good},
                {"share_wait_seconds is -2: 0 to 86400 are possible", good},
@@ -245,7 +245,7 @@ static void numbers_are_checked(void **state)
     bad[0].options.io_threads = 1025;
     bad[1].options.on_error = (enum pst_on_error)3;
     memset(&bad[2].options.storage, 0xff, sizeof bad[2].options.storage);
-    bad[3].options.gpu_share = 1.5;
+    bad[3].options.gpu_part = 1.5;
     bad[4].options.throttle_latency_seconds = (double)INFINITY;
     bad[5].options.throttle_bytes_per_second = (double)NAN;
     bad[6].options.share_wait_seconds = -2;

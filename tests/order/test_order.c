@@ -342,7 +342,7 @@ static void count_positions(uint64_t n, uint32_t batch, uint32_t world, enum end
         open_order((struct psti_order_options){.n_samples = n,
                                                .batch_size = batch,
                                                .drop_last = ending == DROPPED,
-                                               .no_padding = ending == UNPADDED});
+                                               .no_epoch_padding = ending == UNPADDED});
     for (uint32_t rank = 0; rank < world; rank++) {
         struct psti_ranks ranks = {rank, world};
         uint64_t steps = psti_order_n_batches(order, ranks, start), positions[16];

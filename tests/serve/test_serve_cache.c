@@ -346,7 +346,7 @@ static void pictures_at_the_training_size(void **state)
     }
     start(64 * MIB);
     options.cache = open_host();
-    options.cache_size = PST_CACHE_SIZE_TRAINING;
+    options.cache_resolution = PST_CACHE_RESOLUTION_TRAINING;
     for (int first = 0; first < 2; first++) {
         options.cache_form = first ? PST_CACHE_FORM_RAW : PST_CACHE_FORM_STORED;
         pst_loader *loaders[] = {open_loader(dataset, &options), open_loader(dataset, &options)};

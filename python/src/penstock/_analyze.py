@@ -260,7 +260,7 @@ class _Analysis:
         if self.gpu["gpu_seconds"] > 0 and own["gpu_seconds"] > 0:
             scales["gpu_seconds"] = self.gpu["gpu_seconds"] / own["gpu_seconds"]
         # The workers' CPU seconds say nothing of a place where they did not decode.
-        used = ("cpu", "gpu") if self.subject.gpu_share < 1 else (decode,)
+        used = ("cpu", "gpu") if self.subject.gpu_part < 1 else (decode,)
         pixels = self.subject.mean_pixels()
         by_pixel = 1.0 if pixels is None else pixels / max(own.get("pixels", pixels), 1.0)
         found: dict[str, Any] = {}
@@ -273,10 +273,10 @@ class _Analysis:
 
     def _own(self, places: dict[str, dict[str, float]], decode: str) -> dict[str, float]:
         """Returns the probe's costs of the form where the user's loader decodes it."""
-        share = self.subject.gpu_share
-        if decode == "cpu" or share == 1:
+        part = self.subject.gpu_part
+        if decode == "cpu" or part == 1:
             return places[decode]
-        return {name: share * value + (1 - share) * places["cpu"][name] for name, value in places["gpu"].items()}
+        return {name: part * value + (1 - part) * places["cpu"][name] for name, value in places["gpu"].items()}
 
     def _subject(self, form: str, decode: str) -> dict[str, Any]:
         subject = self.subject
@@ -288,7 +288,7 @@ class _Analysis:
             "nbytes": int(subject.mean_item_nbytes() * len(subject.numbers)),
             "form": form,
             "decode": decode,
-            "gpu_share": subject.gpu_share,
+            "gpu_part": subject.gpu_part,
             "batch_size": subject.batch_size,
             "prefetch": subject.prefetch,
             "workers": subject.workers,

@@ -17,7 +17,7 @@ from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from . import _loader_options, _usual
+from . import _arguments, _loader_options, _usual
 from ._analyze_probe import forever, gpu_costs, spread
 from ._outputs import need_room
 from .cache import Cache
@@ -30,17 +30,6 @@ _PREPARED = 8  # batches kept for the prepared phase
 _OVERHEAD = 1 << 20
 PROBE_SAMPLES, PROBE_NBYTES = 32, 64 << 20  # of the probe of forms
 _GROWS, _GROWS_LOSSLESS = 12, 3  # all forms of the probe, by the stored bytes
-_IMAGE_ONLY = (
-    "batch_size",
-    "host_memory",
-    "io_threads",
-    "storage",
-    "throttle",
-    "num_workers",
-    "prefetch",
-    "page_cache",
-    "verify",
-)
 
 
 def _named(per_box: Any) -> Any:
@@ -97,7 +86,7 @@ class LoaderSubject:
         self.cold_storage = self.given["storage"] != "memory"
         self.on_gpu = self.given["device"] != "cpu"
         self.decode = "gpu" if self.on_gpu and self.given["decode"] != "cpu" else "cpu"
-        self.gpu_share = 1.0 if self.given["gpu_share"] is None else float(self.given["gpu_share"])
+        self.gpu_part = 1.0 if self.given["gpu_part"] is None else float(self.given["gpu_part"])
 
     def __enter__(self) -> LoaderSubject:
         return self
@@ -126,11 +115,11 @@ class LoaderSubject:
         need_room(place, grows * stored, "The probe of forms", "free some, or name another directory by TMPDIR=DIR")
 
     def _loader(self, **changes: Any) -> Loader:
-        base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "padding": True}
+        base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "pad_epoch": True}
         base.update(cache=None, cache_plan=None)
         if "cache" not in changes:
             base["cache_form"] = "stored"
-        loader = Loader(**{**base, **changes})
+        loader = Loader._of({**base, **changes})
         self._open.append(loader)
         return loader
 
@@ -182,10 +171,10 @@ class LoaderSubject:
 
     def stored(self, seconds: float) -> Iterator[Any]:
         """Yields batches of stored bytes, read from storage and not decoded: as fast as reads go."""
-        options = {name: self.given[name] for name in _IMAGE_ONLY}
+        options = {name: self.given[name] for name in _arguments.marked(_arguments.STORED)}
         options.update(page_cache="direct", cache=None, drop_last=True, encoded=[self.image], fields=[self.image])
         options["indices"] = self._tiled(self.numbers, self._batches_for(seconds))
-        loader = Loader(self.dataset, **options)
+        loader = Loader._of({**options, "dataset": self.dataset})
         self._open.append(loader)
         self.last = loader
         return forever(loader)

@@ -9,8 +9,6 @@ Forms that are not stored yet are probed the same way.
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import io
 import itertools
 import math
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from . import _image, cuda, pli, transforms
+from . import _arguments, _image, _options, cuda, pli, transforms
 from .cache import Cache
 from .errors import ArgumentError, PenstockError
 from .loader import Loader
@@ -38,12 +36,10 @@ FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense"
 _EPOCHS, _MOST_TURNS = 8, 64  # epochs of a measurement, and turns of the samples in one of them
 _OVERHEAD = 1 << 20  # of a cache, beside the items
 
-# Options of the user's loader that say how pixels are made and delivered. The rest belongs to its data set or its threads.
-_PIXEL_OPTIONS = ("dtype", "layout", "channels", "bits", "scaled_decode", "max_pixels", "ignore_orientation", "output")
-
-
-# Those that say how storage is read: reads that come slowly or around the page cache take other CPU time than those of memory.
-_READ_OPTIONS = ("throttle", "page_cache", "io_threads")
+# Arguments of the user's loader that say how pixels are made and delivered. The rest belongs to its data set or its threads.
+_PIXEL_OPTIONS = _arguments.marked(_arguments.PIXELS)
+# Those that say how storage is read: slow reads, and those around the page cache, take other CPU time than those of memory.
+_READ_OPTIONS = _arguments.marked(_arguments.READS)
 
 
 def spread(numbers: Sequence[int], sizes: Sequence[float], n: int) -> list[int]:
@@ -59,9 +55,7 @@ def check_forms(forms: Sequence[str] | None) -> None:
     for form in forms or ():
         name, _, error = form.partition(":")
         if name not in FORMS or (error and not (name.startswith("pli-") and name != "pli-jpeg" and error.isdecimal())):
-            near = difflib.get_close_matches(name, FORMS, 1)
-            known = f"did you mean {near[0]!r}?" if near else f"forms are {', '.join(FORMS)}"
-            raise ArgumentError(f"there is no form {form!r}: {known}")
+            raise ArgumentError(f"there is no form {form!r}{_options.nearest(name, FORMS)}")
 
 
 def usual_forms(form: str) -> tuple[str, ...]:
@@ -211,7 +205,7 @@ class Probe:
             if name in self._options:
                 options[name] = _of_image(self._options[name], self._options.get("image_field", "image"))
         options["transforms"] = _of_image(self._options.get("transforms"), self._options.get("image_field", "image"))
-        return Loader(**{**options, **self._place(place), **changes})
+        return Loader._of({**options, **self._place(place), **changes})
 
     def measure(self, form: str, place: str, seconds: float) -> dict[str, float] | None:
         """Returns the demands of one sample of a form that was written, by the process's CPU seconds and the GPU's clock.
@@ -249,7 +243,7 @@ class Probe:
 
         None: the transforms do not begin so that they allow it, or it would be no smaller.
         """
-        kept: dict[str, Any] = {"cache_form": cache_form, "cache_size": "training"}
+        kept: dict[str, Any] = {"cache_form": cache_form, "cache_resolution": "training"}
         try:
             with self._loader(form, cache=Cache(_OVERHEAD), **kept):
                 pass
@@ -369,9 +363,8 @@ def keeps_training_size(options: Mapping[str, Any], places: Sequence[str]) -> bo
     """Whether a cache may keep the images of a Loader of these arguments after the beginning of their transforms."""
     chain = _of_image(options.get("transforms"), options.get("image_field", "image"))
     first = next((op for op in chain or () if not isinstance(op, transforms.Pad)), None) if isinstance(chain, Sequence) else None
-    known = "cache_size" in inspect.signature(Loader).parameters
     makes_smaller = (transforms.Resize, transforms.CenterCrop, transforms.Letterbox)
-    return known and tuple(places) == ("cpu",) and isinstance(first, makes_smaller)
+    return tuple(places) == ("cpu",) and isinstance(first, makes_smaller)
 
 
 def costs(

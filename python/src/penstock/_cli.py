@@ -320,13 +320,15 @@ def _whatif_parser() -> _Parser:
         "network": "rate between hosts",
         "link": "to the accelerator",
         "gpu-speed": "of the accelerator: 2x",
-        "gpu-share": "of the rows, decoded by the GPU",
+        "gpu-part": "of the rows, decoded by the GPU",
         "gpu-free": "of the GPU, for preparation",
         "form": "pli-jpeg, pli-small, ...",
         "decode": "cpu or gpu",
     }
     for name, text in texts.items():
         parser.add_argument(f"--{name}", metavar="V", help=text)
+    for name in _whatif.OLD:
+        parser.add_argument(f"--{name.replace('_', '-')}", help=argparse.SUPPRESS)
     parser.add_argument("--shared-cache", action="store_true", default=None, help="ranks and jobs share one cache")
     parser.add_argument(
         "--shared-preparation", action="store_true", default=None, help="a sample is prepared once for all jobs"
@@ -351,13 +353,14 @@ def _whatif_verb(arguments: Sequence[str]) -> str:
 def _answer(given: argparse.Namespace, report: Report) -> str:
     """Answers the question of `whatif`."""
     question: dict[str, Any] = {}
-    for name in _whatif.QUESTIONS:
+    for name in (*_whatif.QUESTIONS, *_whatif.OLD):
         value = getattr(given, name)
         if isinstance(value, str):
             parts = [part.strip() for part in value.split(",")]
             question[name] = parts if len(parts) > 1 else parts[0]
         elif value is not None:
             question[name] = value
+    question = _whatif.renamed(question)
     answers = _whatif.sweep(report.data, question)
     limit = given.utilisation or report.data["accelerator"].get("limit") or 0.98
     enough = [_whatif.needs(report.data, limit, answer.question) for answer in answers]

@@ -40,7 +40,7 @@ REPORT = members(
                 "nbytes": _AMOUNT,
                 "form": needed(text),
                 "decode": text,
-                "gpu_share": _PART,
+                "gpu_part": _PART,
                 "batch_size": needed(number(1, 1e9)),
                 "prefetch": _MANY,
                 "workers": _MANY,

@@ -1,4 +1,4 @@
-"""What becomes of samples of which a sample_function raises: ``Loader(on_error=...)`` decides, as for damaged ones."""
+"""What becomes of samples of which a Functions.sample raises: ``Loader(on_error=...)`` decides, as for damaged ones."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .errors import LimitError
 _MOST_TRIES = 16  # other samples that are tried for a bad one
 _MOST_LISTED = 4096  # bad samples in the quarantine
 
-Fetch = Callable[[int, int], dict[str, Any]]  # (epoch, sample): that sample's values, as sample_function gets them
+Fetch = Callable[[int, int], dict[str, Any]]  # (epoch, sample): that sample's values, as Functions.sample gets them
 
 
 class BadSamples:
-    """The bad samples of one loader's sample_function. A batch that is made anew counts once."""
+    """The bad samples of one loader's Functions.sample. A batch that is made anew counts once."""
 
     def __init__(self, given: Mapping[str, Any], dataset: Dataset) -> None:
         self._given, self._dataset = given, dataset
@@ -45,7 +45,7 @@ class BadSamples:
             })  # fmt: skip
         most = self._given["max_errors"]
         if most is not None and len(self._noted) > most:
-            text = f"sample_function has failed for more samples of this epoch than max_errors {most}; the last one: {failure.text}"
+            text = f"Functions.sample has failed for more samples of the epoch than max_errors {most}; the last one: {failure.text}"
             raise LimitError(f"data set {self._dataset.path!r}: {text}", text=text, dataset=self._dataset.path, sample=sample)
         return True
 

@@ -159,7 +159,7 @@ class Pipeline:
         return task, place
 
     def _is_bad_sample(self, failure: _functions.Failure) -> bool:
-        return self.bad.decides and failure.which == "sample_function" and failure.sample is not None and bool(failure.trace)
+        return self.bad.decides and failure.which == "Functions.sample" and failure.sample is not None and bool(failure.trace)
 
     def _put_one(
         self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays, here: Place

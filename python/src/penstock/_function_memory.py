@@ -45,7 +45,7 @@ class Account:
         if nbytes > self.free():
             self.short = nbytes - self.free()
             raise LimitError(
-                f"batches of function_workers would lie in {self.nbytes + self.reserved + nbytes} bytes of shared memory, more "
+                f"batches of Functions.workers would lie in {self.nbytes + self.reserved + nbytes} bytes of shared memory, more "
                 f"than host_memory ({self.limit}): release some, or raise it"
             )
         self.nbytes += nbytes

@@ -60,7 +60,7 @@ def run(functions: _functions.Functions, task: Task) -> None:
     except _functions.Failure as failure:
         task.failure = failure
     except BaseException as error:
-        which = "batch_function" if functions.sample is None else "sample_function"
+        which = "Functions.batch" if functions.sample is None else "Functions.sample"
         task.failure = _functions.Failure(which, None, repr(error), traceback.format_exc(), error)
     task.arrays = None
     task.seconds = time.perf_counter() - since
@@ -68,7 +68,7 @@ def run(functions: _functions.Functions, task: Task) -> None:
 
 def _timed_out(timeout: float) -> _functions.Failure:
     return _functions.Failure(
-        "function_workers", None, f"a worker has taken more than {timeout:g} seconds for one batch (function_timeout)"
+        "Functions.workers", None, f"a worker has taken more than {timeout:g} seconds for one batch (Functions.timeout)"
     )
 
 
@@ -203,7 +203,7 @@ def _do(
             )
             task.failure = _functions.Failure(LIMIT, None, text)
         except Exception as error:
-            which = "sample_function" if functions.batch is None else "batch_function"
+            which = "Functions.sample" if functions.batch is None else "Functions.batch"
             text = f"what it returned cannot be sent from its process: {type(error).__name__}: {error}"
             task.failure = _functions.Failure(which, None, text)
     account.limit = sys.maxsize  # for the message
@@ -421,7 +421,7 @@ class Processes:
         free = self._find(wanted)
         if self._tasks and (free < wanted or not self._most):
             raise LimitError(
-                f"results of function_workers may need more shared memory than host_memory ({self._account.limit}) leaves: "
+                f"results of Functions.workers may need more shared memory than host_memory ({self._account.limit}) leaves: "
                 "release batches, or raise it"
             )
         return min(free, wanted)
@@ -545,7 +545,7 @@ class Processes:
                 how = f"was ended by signal {-code} ({signal.Signals(-code).name})"
         place = self._tasks[worker.tasks[0]][0].place if worker.tasks else None
         samples = f" while it had samples {place.samples[0]} to {place.samples[-1]}" if place and place.samples else ""
-        return _functions.Failure("function_workers", None, f"worker process {worker.process.pid} {how}{samples}")
+        return _functions.Failure("Functions.workers", None, f"worker process {worker.process.pid} {how}{samples}")
 
 
 def opened(functions: _functions.Functions, given: Any, limit: int) -> Threads | Processes:
@@ -559,7 +559,7 @@ def opened(functions: _functions.Functions, given: Any, limit: int) -> Threads |
 
 
 def _check_picklable(functions: _functions.Functions, start: str) -> None:
-    for name, function in (("sample_function", functions.sample), ("batch_function", functions.batch)):
+    for name, function in (("Functions.sample", functions.sample), ("Functions.batch", functions.batch)):
         try:
             reduction.ForkingPickler.dumps(function)
         except Exception as error:

@@ -43,7 +43,7 @@ class Failure(Exception):
     """A function failed. The cause has been turned into text, so that it can go to another process.
 
     Attributes:
-        which: "sample_function" or "batch_function".
+        which: "Functions.sample" or "Functions.batch".
         sample: number of the sample; None: the whole batch.
         text: what happened.
         trace: the original traceback, "" if the function itself did not raise.
@@ -58,29 +58,27 @@ class Failure(Exception):
 def of(given: Mapping[str, Any]) -> Functions | None:
     """Returns the functions of a loader's arguments, checked; None: there are none."""
     found = [given[name] for name in ("sample_function", "batch_function")]
-    for name, function in zip(("sample_function", "batch_function"), found, strict=True):
+    for name, function in zip(("Functions.sample", "Functions.batch"), found, strict=True):
         if function is not None and not callable(function):
             raise ArgumentError(f"{name} is a function, not {function!r}")
-    workers = _options.count("function_workers", given["function_workers"], 0, 1024)
+    workers = _options.count("Functions.workers", given["function_workers"], 0, 1024)
     kind = given["function_kind"]
-    if kind not in KINDS:
-        raise ArgumentError(f"function_kind is one of {', '.join(KINDS)}, not {kind!r}")
-    if given["function_start"] not in STARTS:
-        raise ArgumentError(f"function_start is one of {', '.join(STARTS)}, not {given['function_start']!r}")
+    _options.choice("Functions.kind", kind, KINDS)
+    _options.choice("Functions.start", given["function_start"], STARTS)
     timeout = given["function_timeout"]
     if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout <= 86400):
-        raise ArgumentError(f"function_timeout is in seconds, above 0, to 86400, or None, not {timeout!r}")
+        raise ArgumentError(f"Functions.timeout is in seconds, above 0, to 86400, or None, not {timeout!r}")
     ragged = given["ragged"]
     if found[0] is not None and "offsets" in (ragged.values() if isinstance(ragged, Mapping) else (ragged,)):
-        raise ArgumentError('sample_function needs the rows of each sample, which ragged="offsets" has not: use "list" or "padded"')
+        raise ArgumentError('Functions.sample needs rows of single samples, which ragged="offsets" has not: use "list" or "padded"')
     if found == [None, None]:
         if workers:
-            raise ArgumentError("function_workers run sample_function and batch_function: give one of them")
+            raise ArgumentError("Functions.workers run the functions sample and batch: give one of them")
         return None
     if given["output"] not in ("torch", "numpy"):
         raise ArgumentError('functions get tensors or arrays: output="torch" or "numpy"')
     if workers and given["device"] != "cpu":
-        raise ArgumentError('function_workers are for batches in host memory; on device="cuda" the calling thread runs functions')
+        raise ArgumentError('Functions.workers are for batches in host memory; on device="cuda" the calling thread runs functions')
     return Functions(found[0], found[1], given["seed"], given["output"])
 
 
@@ -106,7 +104,7 @@ def apply(
     catch: type[BaseException] = Exception,
     mend: Mend | None = None,
 ) -> Any:
-    """Calls the functions; if `whole` is False, only sample_function. Raises Failure for a caught exception, unless `mend`
+    """Calls the functions; if `whole` is False, only Functions.sample. Raises Failure for a caught exception, unless `mend`
     replaces the sample that failed."""
     result: Any = arrays
     if functions.sample is not None:
@@ -114,7 +112,7 @@ def apply(
     if functions.batch is not None and whole:
         first = (place.draws[0], place.samples[0]) if place.samples else (0, 0)
         more = (generator(functions.seed, _BATCH, *first, place.epoch),) if _takes_rng(functions.batch) else ()
-        result = _call(catch, functions.batch, "batch_function", None, result, *more)
+        result = _call(catch, functions.batch, "Functions.batch", None, result, *more)
     return result
 
 
@@ -146,7 +144,7 @@ def _row(values: Any, i: int) -> Any:
 
 
 def values_of(arrays: Mapping[str, Any], i: int) -> dict[str, Any]:
-    """Returns the argument of sample_function for row i."""
+    """Returns the argument of Functions.sample for row i."""
     return {name: _row(column, i) for name, column in arrays.items()}
 
 
@@ -174,7 +172,7 @@ def _each(
 
     def call(sample: int, draw: int, values: dict[str, Any]) -> Mapping[str, Any]:
         more = (generator(functions.seed, _SAMPLE, draw, sample, place.epoch),) if takes_rng else ()
-        result = _call(catch, function, "sample_function", sample, values, *more)
+        result = _call(catch, function, "Functions.sample", sample, values, *more)
         _check_names(result, sample, rows[0].made if rows else None)
         return result  # type: ignore[no-any-return]
 
@@ -196,10 +194,10 @@ def _each(
 
 def _check_names(result: Any, sample: int, first: Mapping[str, Any] | None) -> None:
     if not isinstance(result, Mapping) or not all(isinstance(name, str) for name in result):
-        raise Failure("sample_function", sample, f"it returned {type(result).__name__}: a dict by names is wanted")
+        raise Failure("Functions.sample", sample, f"it returned {type(result).__name__}: a dict by names is wanted")
     if first is not None and result.keys() != first.keys():
         mine, others = (", ".join(sorted(each)) or "nothing" for each in (result, first))
-        raise Failure("sample_function", sample, f"it returned {mine}, and {others} for the first sample")
+        raise Failure("Functions.sample", sample, f"it returned {mine}, and {others} for the first sample")
 
 
 def _together(functions: Functions, arrays: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
@@ -232,7 +230,7 @@ def _joined(name: str, values: list[Any], output: str) -> Any:
         return _stacked(values, output)
     except Exception as error:  # a dtype that torch has not, a number beyond int64
         text = f"what it returned as {name!r} cannot be put together: {type(error).__name__}: {error}"
-        raise Failure("sample_function", None, text, "", error) from None
+        raise Failure("Functions.sample", None, text, "", error) from None
 
 
 def _stacked(values: list[Any], output: str) -> Any:

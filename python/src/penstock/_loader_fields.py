@@ -9,11 +9,12 @@ from typing import Any
 from . import _image, _native, _options, _ragged, _sound, _views
 from . import _loader_options as _more
 from . import transforms as _transforms
+from ._arguments import ROWS
 from ._schema import Keypoints
 from .dataset import Dataset, Field
 from .errors import ArgumentError
 
-_PER_FIELD = ("dtype", "layout", "channels", "bits", "variants", "scaled_decode", "made_for")
+_PER_FIELD = ("dtype", "layout", "channels", "bits", "allowed_forms", "scaled_decode", "made_for")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
 _CHANNELS_STORED = 255
 _UNPAIRED: set[tuple[str, str]] = set()  # data sets and fields of which _warn_of_sides has spoken
@@ -56,7 +57,7 @@ class FieldOptions:
         pairs = self._given["pairs"]
         for name in pairs if isinstance(pairs, Mapping) else ():
             if known[name].type != "keypoints":
-                raise ArgumentError(f"pairs[{name!r}] is not possible: the field is of type {known[name].type}, not keypoints")
+                raise ArgumentError(f"Annotations.pairs[{name!r}] is not possible: the field is {known[name].type}, not keypoints")
         unused = [name for name in chains if wanted is not None and name not in wanted]
         if views and unused:
             raise ArgumentError(f"transforms[{unused[0]!r}]: the field is not delivered itself: name it in fields, too")
@@ -86,13 +87,13 @@ class FieldOptions:
         self._add_boxes(field, options)
         if field.type not in ("image", "mask"):
             if field.name in self._given["own_geometry"]:
-                raise ArgumentError(f"own_geometry is for images and masks; {field.name!r} is {field.type}")
+                raise ArgumentError(f"Annotations.own_geometry is for images and masks; {field.name!r} is {field.type}")
             if self._output == "numpy" and field.dtype == "bfloat16":
                 raise ArgumentError(f'field {field.name!r} is bfloat16: use output="torch"')
             return options
         options["own_geometry"] = field.name in self._given["own_geometry"]
-        options["ignore_orientation"] = _options.flag("ignore_orientation", self._given["ignore_orientation"])
-        if self._given["variants"] and field.name in self._given["variants"]:
+        options["ignore_orientation"] = _options.flag("Decoding.ignore_orientation", self._given["ignore_orientation"])
+        if self._given["allowed_forms"] and field.name in self._given["allowed_forms"]:
             options["form_mask"] = self._form_mask(field)
         if field.name in self._given["encoded"]:
             self.encoded.add(field.name)
@@ -114,7 +115,7 @@ class FieldOptions:
             value = self._of_field(name, field.name, None)
             if value is not None:
                 options |= self._pixel_option(name, value)
-        options["scaled_decode"] = _options.flag("scaled_decode", self._of_field("scaled_decode", field.name, False))
+        options["scaled_decode"] = _options.flag("Decoding.scaled", self._of_field("scaled_decode", field.name, False))
         channels = self._of_field("channels", field.name, None)
         asked = _transforms.output_channels(shown, ops)
         if channels == "stored" and not asked:
@@ -129,7 +130,7 @@ class FieldOptions:
     ) -> dict[str, Any]:
         """A dtype for all fields counts for sound if it is one of floats."""
         if field.name in self._given["own_geometry"]:
-            raise ArgumentError(f"own_geometry is for images and masks; {field.name!r} is audio")
+            raise ArgumentError(f"Annotations.own_geometry is for images and masks; {field.name!r} is audio")
         if field.name in self._given["encoded"]:
             if ops:
                 raise ArgumentError(f"transforms[{field.name!r}]: the field is delivered encoded")
@@ -150,7 +151,7 @@ class FieldOptions:
         """Returns dtype or bits of a field for the C library."""
         if name == "bits":
             if value not in (8, 16):
-                raise ArgumentError(f"bits is 8 or 16, not {value!r}")
+                raise ArgumentError(f"Decoding.bits is 8 or 16, not {value!r}")
             return {"bits": int(value)}
         number = _options.dtype_number(value)
         if self._output == "numpy" and number == _native.dtype_number("bfloat16"):
@@ -161,7 +162,7 @@ class FieldOptions:
         """Checks that arguments given per field are possible for the field."""
         possible = {
             "image": tuple(name for name in _PER_FIELD if name != "made_for"),
-            "mask": ("dtype", "bits", "variants", "made_for"),
+            "mask": ("dtype", "bits", "allowed_forms", "made_for"),
             "boxes": ("made_for",),
             "keypoints": ("made_for",),
             "audio": ("dtype",),
@@ -169,7 +170,7 @@ class FieldOptions:
         for name in _PER_FIELD:
             mapping = self._given[name]
             if isinstance(mapping, Mapping) and field.name in mapping and name not in possible:
-                raise ArgumentError(f"{name}[{field.name!r}] is not possible: the field is of type {field.type}")
+                raise ArgumentError(f"{ROWS[name].shown}[{field.name!r}] is not possible: the field is of type {field.type}")
 
     def _add_pairs(self, field: Field, options: dict[str, Any]) -> None:
         """Adds what is left and right among keypoints, where the loader is told."""
@@ -192,9 +193,9 @@ class FieldOptions:
             _UNPAIRED.add((self._dataset.id, name))
             warnings.warn(
                 f"{self._dataset.path}: the transforms mirror pictures, and nothing says which points of {name!r} are left "
-                "and right: a mirrored left eye would stay the left eye. Give Loader(pairs=[(left, right), ...]), or pack "
+                "and right: a mirrored left eye would stay the left eye. Give Annotations(pairs=[(left, right), ...]), or pack "
                 "with ps.Keypoints(points=..., pairs=...); pairs=[] if there is no left and right",
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _unpaired(self, options: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -217,10 +218,10 @@ class FieldOptions:
         given = self._given
         if field.type == "boxes":
             if not float(given["min_area"]) > 0:
-                raise ArgumentError("min_area is above 0 pixels^2; keep_boxes=True keeps all boxes")
+                raise ArgumentError("Annotations.min_area is above 0 pixels^2; keep_boxes=True keeps all boxes")
             options["min_area"] = float(given["min_area"])
             options["min_visibility"] = float(given["min_visibility"])
-            options["keep_boxes"] = _options.flag("keep_boxes", given["keep_boxes"])
+            options["keep_boxes"] = _options.flag("Annotations.keep_boxes", given["keep_boxes"])
         per_box = given["per_box"]
         if per_box is None:
             return
@@ -230,7 +231,7 @@ class FieldOptions:
         boxes = [other.name for other in self._dataset.fields.values() if other.type == "boxes"]
         if field.name in per_box and len(boxes) != 1:
             raise ArgumentError(
-                f"per_box is a dict of names of boxes here: the data set has the boxes {', '.join(boxes) or '(none)'}"
+                f"Annotations.per_box is a dict of names of boxes here: the data set has the boxes {', '.join(boxes) or '(none)'}"
             )
         options["per_box_of"] = boxes[0] if field.name in per_box else ""
 
@@ -240,7 +241,7 @@ class FieldOptions:
 
     def _form_mask(self, field: Field) -> int:
         """Returns the bits of the allowed forms."""
-        forms = self._given["variants"][field.name]
+        forms = self._given["allowed_forms"][field.name]
         if isinstance(forms, str) or not forms:
-            raise ArgumentError(f"variants[{field.name!r}] is a list of forms, at least one, not {forms!r}")
+            raise ArgumentError(f"Forms.allowed[{field.name!r}] is a list of forms, at least one, not {forms!r}")
         return sum(1 << number for number in {_image.form_number(form) for form in forms})

@@ -9,6 +9,7 @@ from typing import Any
 from . import _convert, _image, _options
 from . import cache as _cache
 from . import transforms as _transforms
+from ._arguments import ROWS
 from ._policies import mixes
 from ._transform import chain
 from .dataset import Dataset
@@ -24,19 +25,19 @@ ON_ERROR = ("raise", "skip", "replace")
 STORAGES = ("auto", "threads", "uring", "memory")
 PAGE_CACHES = ("keep", "drop", "direct")
 CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
-CACHE_SIZES = ("whole", "training")
+CACHE_RESOLUTIONS = ("full", "training")
 
 
 def add_bad_samples(given: Mapping[str, Any], options: dict[str, Any]) -> None:
     """What is done with bad samples, and with batches that have no others."""
     on_error, on_empty = given["on_error"], given["on_empty"]
     if given["max_errors"] is not None and on_error == "raise":
-        raise ArgumentError('max_errors is a bound for on_error="skip" and "replace"')
+        raise ArgumentError('OnError.max_errors is a bound for on_error="skip" and "replace"')
     if on_empty is not None:
-        options["on_empty"] = _options.choice("on_empty", on_empty, ON_EMPTY)
+        options["on_empty"] = _options.choice("OnError.on_empty", on_empty, ON_EMPTY)
         if on_error != "skip":
-            raise ArgumentError(f'on_empty={on_empty!r} says what on_error="skip" does')
-    options["no_padding"] = not _options.flag("padding", given["padding"])
+            raise ArgumentError(f'OnError.on_empty={on_empty!r} says what on_error="skip" does')
+    options["no_epoch_padding"] = not _options.flag("pad_epoch", given["pad_epoch"])
 
 
 def add_share(given: Mapping[str, Any], options: dict[str, Any]) -> None:
@@ -47,58 +48,56 @@ def add_share(given: Mapping[str, Any], options: dict[str, Any]) -> None:
     if not isinstance(share, str) or not share or "\0" in share:
         raise ArgumentError(f"share is the name of a group, not {share!r}")
     if not 0 < wait <= 86400:
-        raise ArgumentError(f"share_wait is in seconds, above 0, to 86400, not {wait!r}")
+        raise ArgumentError(f"Share.wait is in seconds, above 0, to 86400, not {wait!r}")
     if given["decode"] == "gpu":
-        raise ArgumentError('share is not possible with decode="gpu": CPUs prepare shared batches')
+        raise ArgumentError('share is not possible with Gpu.decode="gpu": CPUs prepare shared batches')
     options.update(share=share, share_wait_seconds=float(wait), service=_options.service_program())
 
 
 def add_gpu(given: Mapping[str, Any], options: dict[str, Any]) -> None:
     """Where batches lie, and who decodes."""
-    device, share = given["device"], given["gpu_share"]
+    device, part = given["device"], given["gpu_part"]
     options["pin_memory"] = _options.pin(given["pin_memory"], device)
     if device == "cpu":
-        for name, default in (("decode", ("auto", "cpu")), ("gpu_share", (None,))):
+        for name, default in (("decode", ("auto", "cpu")), ("gpu_part", (None,)), ("device_memory", (None,))):
             if given[name] not in default:
-                raise ArgumentError(f"{name}={given[name]!r} needs device=\"cuda\"")
-        if given["device_memory"] is not None:
-            raise ArgumentError('device_memory is a limit for device="cuda"')
+                raise ArgumentError(f"{ROWS[name].shown}={given[name]!r} needs device=\"cuda\"")
         return
     options["placement"] = PLACEMENTS.index("cuda")
     options["device"] = int(device.partition(":")[2])
-    options["decode"] = _options.choice("decode", given["decode"], DECODES)
-    if share is not None:
-        if not 0 < share <= 1:
-            raise ArgumentError(f"gpu_share is above 0, to 1, not {share!r}")
-        options["gpu_share"] = float(share)
+    options["decode"] = _options.choice("Gpu.decode", given["decode"], DECODES)
+    if part is not None:
+        if not 0 < part <= 1:
+            raise ArgumentError(f"Gpu.part is above 0, to 1, not {part!r}")
+        options["gpu_part"] = float(part)
     if given["device_memory"] is not None:
-        options["device_memory"] = _options.nbytes("device_memory", given["device_memory"])
+        options["device_memory"] = _options.nbytes("Gpu.memory", given["device_memory"])
 
 
 def form_names(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the names of the forms over which rows are divided, as the user gave them."""
-    return tuple(str(name) for name in given["forms"] or ())
+    return tuple(str(name) for name in given["form_parts"] or ())
 
 
 def add_forms(given: Mapping[str, Any], options: dict[str, Any]) -> None:
     """Over which forms the rows of the first image are divided."""
-    forms, choice = given["forms"], given["form_choice"]
-    number = _options.choice("form_choice", choice, FORM_CHOICES)
+    forms, choice = given["form_parts"], given["form_choice"]
+    number = _options.choice("Forms.choice", choice, FORM_CHOICES)
     if forms is None:
         if number != 0:
-            raise ArgumentError(f"form_choice={choice!r} says how rows are divided over forms: give forms, too")
+            raise ArgumentError(f"Forms.choice={choice!r} says how rows are divided over forms: give Forms.parts, too")
         return
     if not isinstance(forms, Mapping) or not forms:
-        raise ArgumentError(f'forms is a dict of shares, such as {{"pli": 0.6, "raw": 0.4}}, not {forms!r}')
+        raise ArgumentError(f'forms is a dict of parts, such as {{"pli": 0.6, "raw": 0.4}}, not {forms!r}')
     if given["share"] is not None:
-        raise ArgumentError("forms are not for loaders that share: a group reads each item in one form")
-    shares = []
-    for name, share in forms.items():
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < math.inf:
-            raise ArgumentError(f"forms[{name!r}] is the share of a form, above 0, not {share!r}")
+        raise ArgumentError("parts of forms are not for loaders that share: a group reads each item in one form")
+    parts = []
+    for name, part in forms.items():
+        if isinstance(part, bool) or not isinstance(part, (int, float)) or not 0 < part < math.inf:
+            raise ArgumentError(f"forms[{name!r}] is the part of a form, above 0, not {part!r}")
         is_variant = isinstance(name, int) or str(name).isdecimal()
-        shares.append((0, int(name), float(share)) if is_variant else (_form_number(str(name)), 0, float(share)))
-    options.update(form_shares=shares, form_choice=number)
+        parts.append((0, int(name), float(part)) if is_variant else (_form_number(str(name)), 0, float(part)))
+    options.update(form_parts=parts, form_choice=number)
 
 
 def add_mix(given: Mapping[str, Any], dataset: Dataset, is_torch: bool, options: dict[str, Any]) -> _convert.Labels | None:
@@ -230,7 +229,7 @@ def chains_of(given: Mapping[str, Any], dataset: Dataset) -> dict[str, list[_tra
 
 
 def arguments(loader: Any, **changes: Any) -> dict[str, Any]:
-    """Returns the arguments that make a Loader again, some of them changed: as they were given, those of a plan among them.
+    """Returns the flat arguments that make a Loader again, some of them changed: as they were given, those of a plan among them.
 
     What Loader.set changed since is not in them. A plan's schedule of sizes is no argument: who wants it gives the plan.
     """
@@ -241,7 +240,7 @@ def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[st
     """Returns the C library's options for a loader's arguments."""
     throttle = given["throttle"] or (0, 0)
     if len(throttle) not in (2, 3):
-        raise ArgumentError(f"throttle is (bytes per second, seconds) or (..., requests at a time), not {throttle!r}")
+        raise ArgumentError(f"Reading.throttle is (bytes per second, seconds) or (..., requests at a time), not {throttle!r}")
     options: dict[str, Any] = {
         "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),
         "order": order_number(given),
@@ -253,14 +252,14 @@ def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[st
         "on_error": _options.choice("on_error", given["on_error"], ON_ERROR),
         "only_listed": True,
         "fields": fields,
-        "storage": _options.choice("storage", given["storage"], STORAGES),
-        "page_cache": _options.choice("page_cache", given["page_cache"], PAGE_CACHES),
-        "cache_form": _options.choice("cache_form", given["cache_form"], CACHE_FORMS),
-        "cache_size": _options.choice("cache_size", given["cache_size"], CACHE_SIZES),
+        "storage": _options.choice("Reading.storage", given["storage"], STORAGES),
+        "page_cache": _options.choice("Reading.page_cache", given["page_cache"], PAGE_CACHES),
+        "cache_form": _options.choice("CacheUse.form", given["cache_form"], CACHE_FORMS),
+        "cache_resolution": _options.choice("CacheUse.resolution", given["cache_resolution"], CACHE_RESOLUTIONS),
         "throttle_bytes_per_second": float(throttle[0]),
         "throttle_latency_seconds": float(throttle[1]),
-        "throttle_requests": _options.count("throttle[2]", tuple(throttle)[-1], 0, 256) if len(throttle) == 3 else 0,
-        "no_verify": not _options.flag("verify", given["verify"]),
+        "throttle_requests": _options.count("Reading.throttle[2]", tuple(throttle)[-1], 0, 256) if len(throttle) == 3 else 0,
+        "no_verify": not _options.flag("Reading.verify", given["verify"]),
     }
     if given["cache_plan"] is not None:
         options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], dataset)
@@ -272,7 +271,7 @@ def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[st
         ("max_pixels", 2**64 - 1),
     ):
         if given[name] is not None:
-            options[name] = _options.count(name, given[name], 1, high)
+            options[name] = _options.count(ROWS[name].shown, given[name], 1, high)
     if given["trace"] is not None:
         options["trace"] = given["trace"]
     add_bad_samples(given, options)

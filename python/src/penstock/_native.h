@@ -112,7 +112,7 @@ struct native_options {
     struct pst_field_output *fields;
     struct pst_op **ops;             /* [n_fields], each may be NULL */
     struct pst_audio_op **audio_ops; /* as ops */
-    struct pst_form_share form_shares[PST_MAX_VARIANTS];
+    struct pst_form_part form_parts[PST_MAX_VARIANTS];
     struct pst_mix mixes[PST_MAX_MIXES];
     PyObject *owner; /* keeps names alive */
     Py_buffer indices, weights, cache_plan;

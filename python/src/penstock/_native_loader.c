@@ -475,13 +475,13 @@ static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
     return list;
 }
 
-/* A list of (share, rows) by number in form_shares. */
+/* A list of (part, rows) by number in form_parts. */
 static PyObject *form_stats(const struct pst_loader_stats *stats)
 {
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < PST_MAX_VARIANTS; i++) {
         PyObject *pair =
-            Py_BuildValue("(dK)", stats->form_shares[i], (unsigned long long)stats->form_rows[i]);
+            Py_BuildValue("(dK)", stats->form_parts[i], (unsigned long long)stats->form_rows[i]);
         if (pair == NULL || PyList_Append(list, pair) < 0)
             Py_CLEAR(list);
         Py_XDECREF(pair);

@@ -238,7 +238,7 @@ static int read_mixes(PyObject *list, struct native_options *options)
     return 0;
 }
 
-static int read_form_shares(PyObject *list, struct native_options *options)
+static int read_form_parts(PyObject *list, struct native_options *options)
 {
     Py_ssize_t n = PyList_Size(list);
     if (n < 0 || n > PST_MAX_VARIANTS) {
@@ -247,15 +247,15 @@ static int read_form_shares(PyObject *list, struct native_options *options)
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         unsigned int form, variant;
-        double share;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "IId", &form, &variant, &share))
+        double part;
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "IId", &form, &variant, &part))
             return -1;
-        options->form_shares[i] = (struct pst_form_share){
-            .form = (enum pst_form)form, .variant = variant, .share = share};
+        options->form_parts[i] = (struct pst_form_part){
+            .form = (enum pst_form)form, .variant = variant, .part = part};
     }
-    options->loader.form_shares = options->form_shares;
-    options->loader.n_form_shares = (uint32_t)n;
-    options->loader.form_share_nbytes = sizeof(options->form_shares[0]);
+    options->loader.form_parts = options->form_parts;
+    options->loader.n_form_parts = (uint32_t)n;
+    options->loader.form_part_nbytes = sizeof(options->form_parts[0]);
     return 0;
 }
 
@@ -285,7 +285,7 @@ int native_options_read(struct native_options *options, PyObject *source,
     share = take(dict, "share");
     service = take(dict, "service");
     fleet = take(dict, "fleet");
-    forms = take(dict, "form_shares");
+    forms = take(dict, "form_parts");
     mixes = take(dict, "mixes");
     if (PyErr_Occurred())
         goto out;
@@ -300,7 +300,7 @@ int native_options_read(struct native_options *options, PyObject *source,
         goto out;
     if (fleet != NULL && read_fleet(fleet, state->fleet_type, &options->loader) < 0)
         goto out;
-    if (forms != NULL && read_form_shares(forms, options) < 0)
+    if (forms != NULL && read_form_parts(forms, options) < 0)
         goto out;
     if (mixes != NULL && read_mixes(mixes, options) < 0)
         goto out;

@@ -127,12 +127,17 @@ def device_name(device: Any) -> str:
     return f"cuda:{cuda.current_device() if cuda and cuda.is_initialized() else 0}"
 
 
-def dtype_number(dtype: Any) -> int:
-    """Returns the number of a dtype given as a name, a numpy or a torch dtype."""
+def dtype_name(dtype: Any) -> str:
+    """Returns the name of a dtype given as a name, a numpy or a torch dtype."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
     if name is None:
         name = getattr(dtype, "__name__", None) or str(dtype)
-    number = _native.dtype_number(str(name).rpartition(".")[2])
+    return str(name).rpartition(".")[2]
+
+
+def dtype_number(dtype: Any) -> int:
+    """Returns the number of a dtype given as a name, a numpy or a torch dtype."""
+    number = _native.dtype_number(dtype_name(dtype))
     if number == 0:
         raise ArgumentError(f"dtype {dtype!r} is not known")
     return number

@@ -90,7 +90,7 @@ class Plan:
 
     @property
     def loader(self) -> dict[str, Any]:
-        """The arguments of :class:`penstock.Loader` that belong to the plan."""
+        """The plan's settings of a loader, by the names of its file (docs/format-plan.md). ``Loader(plan=plan)`` follows them."""
         return _plan_file.loader_options(self.data)
 
     def check(self, samples_per_second: float) -> str:
@@ -549,13 +549,13 @@ def _loader_section(
     if any(way.place == "gpu" for way in solution.ways):
         found["decode"] = "gpu" if on_gpu > 1e-6 else "cpu"
         if 1e-6 < on_gpu < 1 - 1e-6:
-            found["gpu_share"] = on_gpu
+            found["gpu_part"] = on_gpu
     if copies:
         forms: dict[str, float] = {}
         for p, way in parts:
             forms[way.form] = forms.get(way.form, 0.0) + p
         if len(forms) > 1:
-            found["forms"] = forms
+            found["form_parts"] = forms
     return found
 
 

@@ -6,26 +6,16 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from . import _file_kinds, _files, _loader_set
+from . import _arguments, _file_kinds, _files, _loader_set
+from ._arguments import ROWS, TABLE
 from ._plan_cache import Planned
 from .errors import ArgumentError
 
 KIND = "penstock plan"
 VERSION = 1
 
-# Members of the section "loader", with the types that they may have. None: the loader's default.
-LOADER: dict[str, tuple[type, ...]] = {
-    "num_workers": (int,),
-    "prefetch": (int,),
-    "order": (str,),
-    "cache": (int, str),
-    "cache_form": (str,),
-    "cache_plan": (str,),
-    "cache_size": (str,),
-    "decode": (str,),
-    "gpu_share": (int, float),
-    "forms": (dict,),
-}
+# Members of the section "loader": flat arguments of a Loader. None: the loader's default.
+_LOADER = tuple(row for row in TABLE if row.plan)
 
 
 def read(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
@@ -49,13 +39,14 @@ def checked(data: Any, where: str) -> dict[str, Any]:
     loader = data.get("loader") or {}
     if not isinstance(loader, Mapping):
         raise ArgumentError(f"{where}: loader is an object, not {loader!r}")
-    for name, types in LOADER.items():
-        value = loader.get(name)
-        if value is not None and (not isinstance(value, types) or isinstance(value, bool)):
-            raise ArgumentError(f"{where}: loader.{name} is {' or '.join(t.__name__ for t in types)}, not {value!r}")
+    loader = _arguments.renamed(loader, where)
+    for row in _LOADER:
+        value = loader.get(row.name)
+        if value is not None and (not isinstance(value, row.plan) or isinstance(value, bool)):
+            raise ArgumentError(f"{where}: loader.{row.name} is {' or '.join(t.__name__ for t in row.plan)}, not {value!r}")
     _loader_set.stages(data.get("schedule") or [], where)
     _file_kinds.PLAN(data, where)
-    return dict(data)
+    return {**data, "loader": loader}
 
 
 def changes_forms(data: Mapping[str, Any]) -> bool:
@@ -65,12 +56,6 @@ def changes_forms(data: Mapping[str, Any]) -> bool:
         for part in data.get("classes") or []
         for way in part["ways"]
     )
-
-
-# Defaults of the arguments of a Loader that a plan may set.
-_DEFAULTS = {"num_workers": None, "prefetch": 2, "order": None, "cache": "auto", "cache_form": "stored", "cache_plan": None,
-             "cache_size": "whole",
-             "decode": "auto", "gpu_share": None, "forms": None}  # fmt: skip
 
 
 def foreign(plan: Any, n_samples: int) -> str | None:
@@ -87,14 +72,13 @@ def applied(given: Mapping[str, Any], plan: Any) -> dict[str, Any]:
     found = dict(given)
     options = loader_options(data)
     if given["device"] == "cpu":
-        options = {name: value for name, value in options.items() if name not in ("decode", "gpu_share")}
+        options = {name: value for name, value in options.items() if name not in ("decode", "gpu_part")}
     else:
-        options.pop("cache_size", None)  # the cache keeps whole images for a GPU
+        options.pop("cache_resolution", None)  # the cache keeps whole images for a GPU
     if given["cache"] is None:
         options = {name: value for name, value in options.items() if not name.startswith("cache")}
     for name, value in options.items():
-        default = _DEFAULTS[name]
-        if given[name] is default or (isinstance(default, (str, int)) and given[name] == default):
+        if _arguments.is_default(ROWS[name], given[name]):
             found[name] = value
     whole = read(data)
     found["schedule"] = whole.get("schedule")
@@ -105,6 +89,6 @@ def applied(given: Mapping[str, Any], plan: Any) -> dict[str, Any]:
 
 
 def loader_options(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of :class:`penstock.Loader` that a plan has."""
+    """Returns the flat arguments of :class:`penstock.Loader` that a plan has."""
     loader = read(plan).get("loader") or {}
-    return {name: loader[name] for name in LOADER if loader.get(name) is not None}
+    return {row.name: loader[row.name] for row in _LOADER if loader.get(row.name) is not None}

@@ -19,6 +19,7 @@ from . import _outputs
 from ._analyze_loader import Delivered
 from ._analyze_machine import scratch_directory
 from ._analyze_probe import forever
+from .arguments import Reading
 from .dataset import Dataset
 from .errors import ArgumentError
 from .loader import Loader
@@ -114,8 +115,8 @@ def _read(
 ) -> dict[str, float | None]:
     """Reads stored bytes for some seconds, as fast as reads go."""
     batch_size = max(1, min(_BATCH, len(dataset) // 4))
-    with Loader(dataset, batch_size, order=order, page_cache="direct", cache=None, encoded=[field], fields=[field],
-                throttle=throttle) as loader:  # fmt: skip
+    with Loader(dataset, batch_size, order=order, cache=None, encoded=[field], fields=[field],
+                reading=Reading(page_cache="direct", throttle=throttle)) as loader:  # fmt: skip
         counted = Delivered(forever(loader), field)
         phase = phases.run(order, counted, phases.nothing, seconds)
         storage = loader.stats()["storage"]

@@ -75,7 +75,7 @@ def _rates(data: Mapping[str, Any]) -> Iterator[str]:
     yield f"planned    {_rate(then)}, limited by {binding}: {gain:.2f} x"
     yield f"stored     {size(data['data']['nbytes'])} now, {size(data['stored_nbytes'])} planned"
     loader = data["loader"]
-    form = loader["cache_form"] + (" at the training size" if loader.get("cache_size") == "training" else "")
+    form = loader["cache_form"] + (" at the training size" if loader.get("cache_resolution") == "training" else "")
     kept = f", cache {size(loader['cache_nbytes'])} of {form}" if loader.get("cache") else ", no cache"
     yield f"loader     {loader['num_workers']} threads, {loader['prefetch']} batches ahead{kept}"
     if kept != ", no cache" and then["binding"] == ["accelerator"]:

@@ -344,9 +344,9 @@ def _cache_forms(classes: Sequence[Class], limits: Limits) -> tuple[str, ...]:
 
 
 def of_cache(cache_form: str) -> dict[str, str]:
-    """Returns "cache_form" and, where it is not the whole image, "cache_size" of a Loader."""
+    """Returns the flat argument "cache_form" of a Loader and, where it is not the whole image, "cache_resolution"."""
     if cache_form.endswith(_TRAINING):
-        return {"cache_form": cache_form.removesuffix(_TRAINING), "cache_size": "training"}
+        return {"cache_form": cache_form.removesuffix(_TRAINING), "cache_resolution": "training"}
     return {"cache_form": cache_form}
 
 

@@ -10,7 +10,7 @@ from .dataset import Dataset, Field
 from .errors import ArgumentError
 
 _KINDS = ("list", "padded", "offsets")
-_SUFFIXES = ("_counts", "_sizes", "_offsets", "_shapes")
+SUFFIXES = ("_counts", "_sizes", "_offsets", "_shapes")
 _SIGNED = ("int8", "int16", "int32", "int64")
 
 
@@ -48,9 +48,9 @@ def options_of(given: Mapping[str, Any], field: Field) -> dict[str, Any]:
     pixels = field.type in ("image", "mask")
     if isinstance(multiples, Mapping):
         if field.name in multiples:
-            options["pad_multiple"] = _options.count("pad_multiple", multiples[field.name], 1, 1 << 16)
+            options["pad_multiple"] = _options.count("Padded.multiple", multiples[field.name], 1, 1 << 16)
     elif kind == "padded" and pixels:
-        options["pad_multiple"] = _options.count("pad_multiple", multiples, 1, 1 << 16)
+        options["pad_multiple"] = _options.count("Padded.multiple", multiples, 1, 1 << 16)
     return options
 
 
@@ -60,11 +60,11 @@ def check_names(given: Mapping[str, Any], dataset: Dataset) -> None:
     known = {name: field for name, field in dataset.fields.items() if wanted is None or name in wanted}
     for field in known.values():
         kind = _kind(given, field)
-        for suffix in _SUFFIXES if kind != "list" else ():
+        for suffix in SUFFIXES if kind != "list" else ():
             if field.name + suffix in known:
                 raise ArgumentError(
                     f"ragged: field {field.name!r} needs the name {field.name + suffix!r}, which is another field's: "
                     'leave one out ("fields"), or give ragged per field'
                 )
     if given["ragged"] is None and (given["pad_value"] is not None or given["pad_multiple"] != 1):
-        raise ArgumentError('pad_value and pad_multiple are for ragged="padded"')
+        raise ArgumentError('Padded.value and Padded.multiple are for ragged="padded"')

@@ -51,9 +51,10 @@ class CacheStats(TypedDict):
 
     limit and used: the cache's bytes, of all data sets in it; items: those of this data set. All 0 without a cache.
     choice: what cache="auto" chose, and why; "" if the argument was another one.
-    form, size: what the cache keeps (``cache_form``, ``cache_size``); "" without one. hits_training: of the hits, pictures at
+    form, resolution: what the cache keeps (``CacheUse.form``,
+                                            ``CacheUse.resolution``); "" without one. hits_training: of the hits, pictures at
     the training size.
-    For a ``cache_form`` other than "stored", recoded: images that this loader, or the host service because of it, re-coded;
+    For a form other than "stored", recoded: images that this loader, or the host service because of it, re-coded;
     nbytes_saved: by how many bytes those became smaller that did; not_recoded: images that were kept as they are stored
     although the form is for them.
     Of the host cache, limit and items are the service's, used is what this data set takes; fetched: the misses that the
@@ -68,7 +69,7 @@ class CacheStats(TypedDict):
     used: int
     choice: str
     form: str
-    size: str
+    resolution: str
     hits_training: int
     recoded: int
     nbytes_saved: int
@@ -277,7 +278,7 @@ class FormsStats(TypedDict):
 
 
 class FunctionStats(TypedDict):
-    """sample_function and batch_function, see :class:`Loader`. seconds: summed over workers; wait_seconds: time that the
+    """Functions.sample and Functions.batch, see :class:`Loader`. seconds: summed over workers; wait_seconds: time that the
     caller waited for workers' results. nbytes_shared: shared memory of worker processes."""
 
     kind: str
@@ -432,7 +433,7 @@ def loader_stats(
 ) -> LoaderStats:
     """Groups the counters of ``_native.Loader.stats()``, in a dict that notebooks show.
 
-    kept: what the cache is: the choice of "auto", and form and size of what it keeps.
+    kept: what the cache is: the choice of "auto", and form and resolution of what it keeps.
     """
     grouped = {
         "batches": raw["n_batches"],
@@ -479,7 +480,7 @@ def loader_stats(
             "used": raw["cache_nbytes_used"],
             "choice": f"the host cache is not used: {raw['host_reason']}" if raw["host_reason"] else kept[0],
             "form": kept[1],
-            "size": kept[2],
+            "resolution": kept[2],
             "hits_training": raw["n_cache_training_hits"],
             "recoded": raw["n_cache_recoded"],
             "nbytes_saved": raw["nbytes_cache_saved"],

@@ -13,6 +13,7 @@ from typing import Any
 
 from . import _files, accelerators, transforms
 from ._loader_set import wanted
+from .arguments import Annotations
 from .dataset import Dataset
 from .errors import ArgumentError
 from .loader import Loader
@@ -63,7 +64,7 @@ class Usual:
         chain = self._chain_of(dataset, assumed)
         per_box = self._per_box_of(dataset, assumed)
         loader = Loader(
-            dataset, batch_size, shuffle=True, transforms=chain, fields=self.fields, per_box=per_box, plan=plan
+            dataset, batch_size, shuffle=True, transforms=chain, fields=self.fields, annotations=Annotations(per_box), plan=plan
         )  # fmt: skip
         loader._assumed = assumed
         return loader
@@ -92,7 +93,7 @@ class Usual:
     def _per_box_of(self, dataset: Dataset, assumed: dict[str, str]) -> Any:
         if self.per_box is not None or not any(field.type == "boxes" for field in dataset.fields.values()):
             return self.per_box
-        assumed["per_box"] = "no field is assumed to have a row for each box (per_box)"
+        assumed["per_box"] = "no field is assumed to have a row for each box (Annotations.per_box)"
         return ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -57,7 +58,8 @@ _RATES = {
     "link": "link_nbytes_per_second",
 }
 _TRUTHS = ("shared_cache", "shared_preparation")
-QUESTIONS = (*_PLAIN, *_SIZES, *_RATES, *_TRUTHS, "gpu_speed", "gpu_share", "form", "decode", "batch_size", "policy")
+OLD = {"gpu_share": "gpu_part"}  # questions by their names before 0.1
+QUESTIONS = (*_PLAIN, *_SIZES, *_RATES, *_TRUTHS, "gpu_speed", "gpu_part", "form", "decode", "batch_size", "policy")
 
 
 @dataclass(frozen=True)
@@ -160,15 +162,15 @@ def demands_of(report: Mapping[str, Any], form: str, decode: str) -> dict[str, f
 def _demands(report: Mapping[str, Any], form: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the demands of a form where the question, or else the run, decodes it: on CPUs, on the GPU, or a share on each."""
     subject = report["subject"]
-    decode, share = question.get("decode"), question.get("gpu_share")
+    decode, share = question.get("decode"), question.get("gpu_part")
     if share is not None and decode == "cpu":
-        raise ArgumentError('gpu_share is the part of the rows that the GPU decodes: it contradicts decode="cpu"')
+        raise ArgumentError('gpu_part is the part of the rows that the GPU decodes: it contradicts decode="cpu"')
     if decode is None:
         decode = "gpu" if share is not None else subject.get("decode", "cpu")
-        share = subject.get("gpu_share") if share is None else share
-    part = 1.0 if share is None else _number("gpu_share", share)
+        share = subject.get("gpu_part") if share is None else share
+    part = 1.0 if share is None else _number("gpu_part", share)
     if part > 1:
-        raise ArgumentError(f"gpu_share is 0 to 1, not {share!r}")
+        raise ArgumentError(f"gpu_part is 0 to 1, not {share!r}")
     if decode != "gpu" or part == 1:
         return demands_of(report, form, decode)
     cpu, gpu = demands_of(report, form, "cpu"), demands_of(report, form, "gpu")
@@ -183,7 +185,7 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
     """Returns the setup (members of struct pst_stall_setup) of a report with the changes of a question."""
     for name in question:
         if name not in QUESTIONS:
-            raise ArgumentError(f"no question {name!r}: there are {', '.join(QUESTIONS)}")
+            raise ArgumentError(f"no question {name!r}{_options.nearest(name, QUESTIONS)}")
     subject, machine, step = report["subject"], report["machine"], report["accelerator"]
     form = question.get("form") or subject["form"]
     demands = _demands(report, form, question)
@@ -282,6 +284,14 @@ def needs(report: Mapping[str, Any], utilisation: float, question: Mapping[str, 
     return found
 
 
+def renamed(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a question with the names of today. An old one gives a warning."""
+    for name in question:
+        if name in OLD:
+            warnings.warn(f"whatif: {name} is {OLD[name]} now", FutureWarning, stacklevel=3)
+    return {OLD.get(name, name): value for name, value in question.items()}
+
+
 def whatif(report: Any, **question: Any) -> Any:
     """Predicts the rate of a training run under other conditions.
 
@@ -294,7 +304,7 @@ def whatif(report: Any, **question: Any) -> Any:
         storage, network, link: bytes per second, or "2GB/s"; reads: reads per second.
         gpu_speed: "2x": the accelerator's steps take half the time.
         form: "jpeg", "pli-jpeg", "pli-small", ...: one of those that the report has costs of.
-        decode: "cpu" or "gpu"; gpu_share: the part of the rows that the GPU decodes, 0 to 1, as Loader's argument.
+        decode: "cpu" or "gpu"; gpu_part: the part of the rows that the GPU decodes, 0 to 1, as of :class:`penstock.Gpu`.
         gpu_free: the part of the GPU's time that preparation may have, 0 to 1.
         shared_cache, shared_preparation: whether ranks and jobs share one cache, and one preparation.
 
@@ -302,6 +312,7 @@ def whatif(report: Any, **question: Any) -> Any:
     """
     from .report import Report
 
+    question = renamed(question)
     if isinstance(report, (str, os.PathLike)):
         report = Report.load(report)
     with _files.unfit("the report", report._file):

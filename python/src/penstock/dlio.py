@@ -36,6 +36,7 @@ from dlio_benchmark.reader.reader_handler import FormatReader  # type: ignore[im
 
 from . import IMAGENET_MEAN, IMAGENET_STD, transforms
 from . import loader as _loader
+from .arguments import Reading
 from .dataset import Dataset
 from .errors import ArgumentError, NotFoundError
 
@@ -106,7 +107,7 @@ class Loader(BaseDataLoader):  # type: ignore[misc, unused-ignore]
             seed=int(args.seed),
             num_workers=int(args.read_threads),
             prefetch=max(1, int(args.prefetch_size) or 2),
-            page_cache="direct" if getattr(args, "odirect", False) else "keep",
+            reading=Reading(page_cache="direct" if getattr(args, "odirect", False) else "keep"),
             rank=int(args.my_rank),
             world_size=int(args.comm_size),
             drop_last=True,

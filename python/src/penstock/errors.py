@@ -90,7 +90,7 @@ class ArgumentError(PenstockError, ValueError):
 
 
 class FunctionError(PenstockError, RuntimeError):
-    """``sample_function`` or ``batch_function`` of a loader failed, or a worker that ran it ended or took too long.
+    """``Functions.sample`` or ``Functions.batch`` of a loader failed, or a worker that ran it ended or took too long.
 
     ``str()`` has the sample's name and the traceback of the function; ``__cause__`` is its exception, where that could come
     from a worker process.

@@ -9,19 +9,23 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import _convert, _function_loop, _functions, _live, _loader_fields, _loader_set, _loader_state, _loader_tickets
-from . import _native, _options, _plan_file, _ragged, _stats
+from . import _arguments, _convert, _function_loop, _functions, _live, _loader_config, _loader_fields, _loader_set, _loader_state
+from . import _loader_tickets, _native, _options, _plan_file, _ragged, _stats, _tuples
 from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet
 from . import transforms as _transforms
 from ._loader_make import Maker, place_behind
 from ._loader_pass import Pass, Place, State, exiting, refuse_copies
-from ._schema import Keypoints
 from .dataset import Dataset
 from .errors import ArgumentError, PenstockError, StateError
+
+if TYPE_CHECKING:
+    from typing import Self, Unpack
+
+    from .arguments import Annotations, CacheUse, Decoding, Forms, Functions, OnError, Padded, Pages, Reading, Share, Watch
 
 __all__ = ["Loader"]
 
@@ -59,6 +63,9 @@ class Loader(_loader_tickets.LikeDataLoader):
     (N, channels, bins, frames) behind a spectrogram. Boxes and keypoints follow the
     geometry of the image.
 
+    Rare arguments are members of small objects, such as :class:`Reading`; docs/arguments.md lists all of them by task. Keywords
+    that had another name before are read until 1.0, with a warning that gives the new one.
+
     Args:
         dataset: a :class:`Dataset` or a path.
         batch_size: samples per batch and rank.
@@ -73,38 +80,13 @@ class Loader(_loader_tickets.LikeDataLoader):
             own chain must contain that image's geometric operations (except for interpolation, antialias and fill);
             otherwise ArgumentError names both chains and the first difference. Masks are interpolated by nearest,
             or nearest-exact if their own chain has it.
-        own_geometry: names of images and masks that do not share the sample's geometry. Their chains may be any,
-            and random operations draw for each of them separately.
-        made_for: "upright" or "stored": for images with an EXIF orientation, the picture that masks, boxes and
-            keypoints were made for; or a dict per field. It overrides the data set's statement (plain folders have
-            none). Values made for the stored picture are rotated with it. With ``ignore_orientation``, values made
-            for the upright picture are rotated back. A sample whose image is rotated is an error if neither a
-            statement nor a mask's size decides.
-        min_area, min_visibility: where ``transforms`` crop or resize, a box is dropped if less than ``min_area``
-            pixels^2 of it is left, or less than the share ``min_visibility``, 0 to 1, of the area that it would
-            have without being cut off: the rule of torchvision's SanitizeBoundingBoxes. A ``SanitizeBoxes`` among the
-            operations has the rule of areas itself; then ``min_area`` must not be given.
-            ``stats()["boxes"]["dropped"]`` counts them. Boxes are always clipped to the picture. Keypoints outside
-            of it keep their coordinates and get visibility 0.
-        per_box: names of keypoints and ragged arrays (such as labels) with a row for each box, which is dropped
-            with its box (keypoints may have k rows for each: ``points.reshape(-1, k, 3)``); for a data set with
-            several boxes fields ``{"labels": "boxes", ...}``. None: not stated.
-            Then, if boxes may be dropped, a field that seems to have such rows (in the first 64 samples) is an
-            error. ``()``: no field has.
-        keep_boxes: drop none, so that some have no area.
-        pairs: left and right points, which flips swap: a list of pairs or a :class:`Keypoints`; or a dict per field.
         device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of
             fixed shape lie on that GPU: images and masks (which then need one size: a Resize or a crop),
             int and float fields, fixed arrays and "index"; text, bytes, boxes and the like stay in host
             memory. A batch is ready on the stream that is current where it is received, and its memory is
             used again only after the stream that the array was handed to has passed its last use. The loader's
             kernels have CUDA's lowest priority, which is also its default: a model's go first on a stream of a
-            higher one, ``torch.cuda.Stream(priority=-1)``.
-        decode: where images are decoded if ``device`` is a GPU: "auto", "cpu" or "gpu". The batches are the
-            same; what the GPU cannot decode (JPEG, PNG, WebP files) the CPU does, and the GPU prepares it: see
-            ``stats()``. JPEGs kept as pli-jpeg, in the data set or in a cache (``cache_form``), are decoded on the GPU.
-        gpu_share: "auto", "gpu": the part of each batch that the GPU decodes, above 0 to 1; None: all.
-        device_memory: hard limit on the GPU: bytes, or a text like "2GiB"; None: what there is.
+            higher one, ``torch.cuda.Stream(priority=-1)``. A :class:`Gpu` says also who decodes, and limits memory.
         dtype: of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as numpy
             or torch dtypes. None: float32 if the chain normalises, else uint8. Or a dict per field, also for
             masks: ``{"mask": "int64"}``, or "uint8", "uint16", "int32", "float32": the numbers that are stored.
@@ -113,41 +95,32 @@ class Loader(_loader_tickets.LikeDataLoader):
         layout: "NCHW", "NHWC", or "channels_last" (NCHW shape over NHWC memory); or a dict per field.
         channels: of images: 1, 3 or 4; "stored": each image keeps its own, 1 to 4 (a batch is a list of arrays if
             its images differ); None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
-        bits: of images while operations run: 8 or 16; or a dict per field, also for masks. None: 8 for uint8, 16
-            for uint16, and for floats each image's own: a 16-bit image is not reduced to 8 bits first. Floats are
-            v / 255 or v / 65535, so a field may mix depths. ``fill`` of operations is in units of 8 bits (0..255)
-            unless ``bits`` or dtype "uint16" selects 16 bits.
         num_workers: decoding threads in this process. 0: the calling thread does all work. None:
             PENSTOCK_NUM_THREADS, else the cores that affinity and control groups allow the process, divided among
             the ranks that torchrun, Open MPI or srun started on this machine.
-        drop_last: False: the epoch is padded from its start so that all ranks have equally many
-            samples (torch's DistributedSampler), the last batch may be short. True: whole batches only.
-        padding: False: no sample is repeated. Each comes once over all ranks, so ranks may differ by one sample and
-            sometimes by one batch: for validation, without collective operations per batch. ``len()`` counts this
-            rank's batches. Not with ``drop_last``.
-        rank, world_size: both or neither. If given, they are fixed. Else they are read whenever an epoch begins, so
-            the loader may be made before ``init_process_group``, by Lightning or before ``mp.spawn``: from
-            torch.distributed if it is initialised, torchrun (RANK, WORLD_SIZE), Open MPI (OMPI_COMM_WORLD_RANK,
+        drop_last: whole batches only; False: the last batch may be short.
+        pad_epoch: without ``drop_last``, the epoch is padded from its start so that all ranks have equally many samples
+            (torch's DistributedSampler). False: no sample is repeated. Each is delivered once over all ranks, so
+            ranks may differ by one sample and sometimes by one batch: for validation, without collective operations per
+            batch. ``len()`` counts this rank's batches. Not with ``drop_last``.
+        rank, world_size: this rank, and the number of ranks; both or neither. If given, they are fixed. Else they are read
+            whenever an epoch begins, so the loader may be made before ``init_process_group``, by Lightning or before
+            ``mp.spawn``: from torch.distributed if it is initialised, torchrun (RANK, WORLD_SIZE), Open MPI (OMPI_COMM_WORLD_RANK,
             ..._SIZE) or a Slurm step that srun started (SLURM_PROCID, SLURM_STEP_NUM_TASKS); else 0 of 1. An epoch
             under way keeps its ranks. ``stats()["ranks"]`` has their source; the logger "penstock" (INFO) reports
             it when they change.
-        order: "sequential", "shuffled" or "pages" (page-aware); None: by ``shuffle``.
-        page_samples, window_pages: for "pages": the number of neighbours on disk in a page, and the number of pages
-            that are mixed with each other. Default 64 and 64. Neighbours are read in one request if
-            ``prefetch * batch_size`` is large beside ``page_samples * window_pages``. In a plain folder they are
-            neighbours by path, and files are read in the order of the disk (docs/python.md).
+        order: "sequential", "shuffled" or "pages", the page-aware order, of which a :class:`Pages` says more. None: by
+            ``shuffle``.
         indices: the samples to use, in this order, instead of all; positions in ``dataset`` if that is a view.
         weights: one per sample: samples are drawn with replacement, as many as the data set has.
+        repeats: repeated augmentation: so many neighbouring rows are of the same sample, each augmented differently. An epoch
+            has as many rows as without, and so 1 / repeats of the samples; ``repeats`` epochs in a row, from a multiple of
+            it on, have each sample that often. Not with ``order="pages"``.
         on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for bad samples: damaged,
-            cut short, of an unsupported kind, one missing file of a folder, or one of which ``sample_function`` raises
-            (``max_errors`` counts those apart). They are listed in
-            :attr:`quarantine`. Other faults always end the epoch with their own error: a dead mount, a lost folder,
-            a missing permission, a memory limit, an operation that cannot be applied.
-        max_errors: if an epoch has more bad samples, it ends with a LimitError; None: no limit.
-        on_empty: with on_error="skip", for a batch of bad samples alone: "pad" gives it one other sample,
-            drawn as "replace" does (counted as replaced); "empty" delivers it without rows, and an epoch of a rank
-            without any good sample ends with an error. In both cases every rank gets ``len(loader)`` batches,
-            whatever samples are bad. None: "pad".
+            cut short, of an unsupported kind, one missing file of a folder, or one of which ``Functions.sample`` raises.
+            They are listed in :attr:`quarantine`. Other faults always end the epoch with their own error: a dead mount, a
+            lost folder, a missing permission, a memory limit, an operation that cannot be applied. An :class:`OnError` also
+            limits them.
         host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB". If it is scarce,
             loading takes longer, but no sample is lost. Arrays of a batch keep its memory as long as you keep them;
             but small arrays (up to 64 KiB, not pixels: labels, ``index``, boxes) are copies.
@@ -159,6 +132,35 @@ class Loader(_loader_tickets.LikeDataLoader):
             CUDA's default stream, torch's usual one, copies it, on the GPU that is current where the loader is made (else
             GPU 0): its memory is written again only after that. Keep what another stream copies until it has. While the
             GPU is behind, more batches are made, within ``host_memory``. Tested without a GPU only.
+        prefetch: batches prepared ahead, 1 or more.
+        fields: names of the fields to deliver; None: all.
+        encoded: names of image and audio fields to deliver as stored bytes.
+        forms: ``{"pli": 0.6, "raw": 0.4}``: where samples of a packed data set are stored in several forms, the part of the
+            rows that are read in each; a :class:`Forms` says more. None: of each sample the first variant.
+        views: several views of a sample's image (SimCLR, SwAV, DINO): ``{"global": (2, [...]), "local": (6, [...])}``, each
+            with operations and draws of its own. ``batch["global"]`` is (N, 2, C, H, W). Operations alone, without a
+            count, make one view, (N, C, H, W); ``(2, [...], "photo")`` names the image, which is else the sample's.
+            Operations must fix the size. The image is decoded once for all its views where that decodes fewer pixels.
+            View 0, the first, is what ``transforms`` would give. The image itself is delivered only if ``fields`` names
+            it. Masks, boxes and keypoints do not follow views. ``dtype["image"]`` and the like count for its views. For
+            batches in host memory, at most 64 views; not with ``Decoding.scaled`` or ``mix`` (docs/views.md).
+        mix: :class:`~penstock.transforms.MixUp`, ``CutMix``, or a list, of which each batch draws one. Mixes the images of one
+            size within the batch (the first image field) and makes ``label`` float32 (N, classes). Numbers are drawn from seed,
+            epoch and the batch's first position; another number of ranks pairs others. Not with masks, boxes or keypoints.
+            Or one :class:`~penstock.transforms.Mosaic`, which moves them with the images and leaves labels alone.
+        output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
+            ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
+            loader is made, else numpy arrays, or on a GPU "dlpack".
+        as_tuple: True: a batch is (image, label): the first image that is delivered, and the int field "label", or the
+            only one. A list of names: the arrays of these names, in that order. Not with ``collate_fn``.
+        ragged: what becomes of fields whose rows differ in shape: boxes, keypoints, arrays of any shape, and images, masks
+            and sound of several sizes (docs/batches.md). "list": a list of arrays, or one array if all rows of the batch
+            happen to have one shape. "padded", or a :class:`Padded`: always one array (N, longest, ...), with int64
+            ``<name>_counts`` (N), or for images and masks ``<name>_sizes`` (N, 2) of height and width. "offsets": the rows
+            one after another, (total, ...), with ``<name>_offsets`` (N + 1), as torch.nested has them; images, masks and
+            sound are flat then, with ``<name>_shapes``. Or a dict per field. None: "list". Fields whose rows have one shape
+            stay as they are.
+        collate_fn: called with each batch's dict; its result is what the iteration yields.
         cache: memory that keeps stored bytes as they are read, until it is full, and evicts nothing: later epochs do
             not read these. Bytes, or a text like "8GiB" or "50%" (of the data set's bytes): for this loader alone; a
             :class:`Cache`: shared by all loaders of this process that are given it. It is no part of ``host_memory``.
@@ -166,130 +168,27 @@ class Loader(_loader_tickets.LikeDataLoader):
             if none runs. "auto": the host cache if its service runs; else half of the memory that is available, if the
             data set is larger than what is available, so that the page cache cannot hold it, and if this is the
             machine's only rank; else none. The logger "penstock" (INFO) reports the choice. None: no cache.
-            ``stats()["cache"]`` counts.
-        cache_form: the form in which the cache keeps images that are decoded. "stored": the stored bytes. "pli-jpeg":
-            a JPEG is re-coded as pli-jpeg when it is admitted, by the worker that has just decoded it. It takes less
-            of the cache, and each later decode is faster. The batches are the same to the bit. The first epoch takes
-            longer: with RandomResizedCrop(224) of ImageNet photographs four to five times the processor time. Each
-            worker has the same part of an eighth of ``host_memory`` for re-coding, at most 64 MiB. JPEGs that need
-            more, that pli-jpeg does not take, or that it does not make smaller are kept as they are stored;
-            ``stats()["cache"]["not_recoded"]`` counts them. ``scaled_decode`` has no effect on re-coded images, as on
-            JPEGs. "pli": the same, and lossless images, masks and raw pixels are kept as PLI, small tier; "pli-fast":
-            the same with PLIs of the fast tier. "raw": all images and masks are kept as pixels, for tiny images or
-            much memory; an image whose pixels find no room is kept as it is stored. Images with a palette always are;
-            lossy WebP is but for "raw". Loaders share items only if they need them in the same form. All but "stored"
-            need a cache or a fleet (with "auto" they have an effect if one is chosen).
-            A fleet gets items in this form, too, unless that is longer than the stored one.
-        cache_size: "whole", or "training": the cache keeps images and masks after those operations at the beginning of
-            their transforms that are the same for every sample (Resize, CenterCrop, Pad), and a hit begins behind them.
-            The batches are the same to the bit, random parameters, boxes and keypoints included. Of these operations
-            the first ones are applied that leave the fewest pixels. ``cache_form`` "raw" keeps pixels, "pli-fast" a PLI
-            of the fast tier, every other form a PLI of the small tier. Images that they do not make smaller, and fields
-            whose transforms do not begin so, are kept whole, in ``cache_form``; so are masks that are turned because
-            of their image's EXIF orientation, and in the host cache all masks that follow an image. Loaders share items
-            if their transforms begin alike. An error names the operation that is in the way if no image's transforms
-            begin with a Resize or a CenterCrop, such as RandomResizedCrop. Not with a fleet, ``scaled_decode`` or
-            batches on a GPU. ``stats()["cache"]["hits_training"]`` counts.
-        cache_plan: which samples the cache admits: a :class:`CachePlan`, a bool for each sample of the whole data set, or
-            the path of such an array in numpy's format (.npy). None: all, as they come; with a ``plan``, those that it
-            caches, which are chosen anew for this data set, the same in all processes (:meth:`Plan.cache_plan`).
+            ``stats()["cache"]`` counts. A :class:`CacheUse` says also in which form it keeps images, at which resolution,
+            and which samples.
         fleet: memcached servers that keep stored bytes for all ranks: a :class:`Fleet`, or its ``servers`` as text or
             list. They are asked for what the cache does not have, and get in the background what they do not have
             either, so that all ranks together read each item from storage once. What a server of this host has, the
             cache does not keep, too. "auto": those of the variable PENSTOCK_FLEET, if it is set. None: no fleet.
             ``stats()["tiers"]`` counts and times what cache, fleet and storage gave.
-        prefetch: batches prepared ahead, 1 or more.
-        fields: names of the fields to deliver; None: all.
-        encoded: names of image and audio fields to deliver as stored bytes.
-        variants: ``{"image": ["raw", "jpeg"]}`` forms allowed per field: of each sample the first variant of
-            such a form; a sample that has none is a bad sample (``on_error``). None: the first present.
-        forms: ``{"pli": 0.6, "raw": 0.4}``: where samples of a packed data set are stored in several forms, the part of the
-            rows of its first image that are read in each. Keys are forms, or numbers of variants. A sample that lacks its
-            row's form is read as without ``forms``. ``stats()["forms"]`` counts. Not with ``share``; a cache keeps each form
-            of a sample by itself, so with one "sample" is the better choice.
-        form_choice: "batch": each batch has its shares, to less than a row for two forms, and the next one makes up for the
-            rest. Which form a row has follows from its number among the
-            rank's rows of the epoch, the same after a resume. Only forms whose pixels
-            are equal, by the data set's checksums, take each other's place, so the batches are those without ``forms``.
-            "measured": the same, and shares move towards the form that takes less of what is short, cores or storage.
-            "sample": by the sample and ``seed``, the same in all epochs; pixels may differ (near-lossless or smaller copies),
-            and then the batches are others than without ``forms``. With ``encoded`` or ``scaled_decode`` for that image, which
-            give other values for other forms, only "sample" is possible.
-        mix: :class:`~penstock.transforms.MixUp`, ``CutMix``, or a list, of which each batch draws one. Mixes the images of one
-            size within the batch (the first image field) and makes ``label`` float32 (N, classes). Numbers are drawn from seed,
-            epoch and the batch's first position; another number of ranks pairs others. Not with masks, boxes or keypoints.
-            Or one :class:`~penstock.transforms.Mosaic`, which moves them with the images and leaves labels alone.
-        ragged: what becomes of fields whose rows differ in shape: boxes, keypoints, arrays of any shape, and images, masks
-            and sound of several sizes (docs/batches.md). "list": a list of arrays, or one array if all rows of the batch
-            happen to have one shape. "padded": always one array (N, longest, ...), with int64 ``<name>_counts`` (N), or for
-            images and masks ``<name>_sizes`` (N, 2) of height and width. "offsets": the rows one behind another,
-            (total, ...), with ``<name>_offsets`` (N + 1), as torch.nested has them; images, masks and sound are flat then,
-            with ``<name>_shapes``. Or a dict per field. None: "list". Fields whose rows have one shape stay as they are.
-        pad_value: the value behind the end of shorter rows, also a dict per field. None: 0; arrays of signed integers, such
-            as labels, -1.
-        pad_multiple: padded height and width of images and masks become multiples of it, such as 32; or a dict per field.
-        views: several views of a sample's image (SimCLR, SwAV, DINO): ``{"global": (2, [...]), "local": (6, [...])}``, each
-            with operations and draws of its own. ``batch["global"]`` is (N, 2, C, H, W). Operations alone, without a
-            count, make one view, (N, C, H, W); ``(2, [...], "photo")`` names the image, which is else the sample's.
-            Operations must fix the size. The image is decoded once for all its views where that decodes fewer pixels.
-            View 0, the first, is what ``transforms`` would give. The image itself is delivered only if ``fields`` names
-            it. Masks, boxes and keypoints do not follow views. ``dtype["image"]`` and the like count for its views. For
-            batches in host memory, at most 64 views; not with ``scaled_decode`` or ``mix`` (docs/views.md).
-        repeats: repeated augmentation: so many neighbouring rows are of the same sample, each augmented differently. An epoch
-            has as many rows as without, and so 1 / repeats of the samples; ``repeats`` epochs in a row, from a multiple of
-            it on, have each sample that often. Not with ``order="pages"``.
-        sample_function: called with a dict of each sample, decoded and after ``transforms``: its fields, ``"index"``;
-            numbers as Python's, arrays or tensors by ``output``, which may be changed in place. It returns a dict with the
-            same names for all samples. With a second parameter that has no default, or is named ``rng`` or ``generator``,
-            it gets a :class:`numpy.random.Generator` that depends on seed, epoch, sample and draw only. Values of one shape
-            and dtype are stacked, ints become int64, floats float32, all else lists. Padded rows come with padding and
-            counts; not with ``ragged="offsets"``. :meth:`fetch` calls it, too.
-        batch_function: called with the batch's dict, after ``sample_function``, and a generator that depends on seed, epoch
-            and the batch's first row. What it returns is delivered, or goes to ``collate_fn`` in the calling thread.
-        function_workers: threads or processes that run these functions, a batch each at a time, up to two batches each ahead.
-            0: the calling thread. Order, and results, are the same. An exception, where ``on_error`` leaves it, is a
-            :class:`~penstock.errors.FunctionError` with batch, sample and the function's traceback, and the batch comes
-            next (:meth:`skip_batch`). ``stats()["function"]`` counts and times. With ``share`` each job runs its own functions.
-        function_kind: "threads", for functions that release Python's lock, as numpy's and torch's large operations do; or
-            "processes", whose arrays lie in anonymous shared memory and are never pickled. It is limited to
-            ``host_memory``, beside what that limits. A process that ends or hangs is a FunctionError.
-        function_start: how processes start: "fork", "spawn" or "forkserver". All but "fork" need functions at the top of a
-            module; "fork" must not be used for functions that use CUDA.
-        function_timeout: seconds that one batch may take in a worker; None: any time.
+        share: name of a group, or a :class:`Share`. Loaders of this user on this machine that name the same group, data set,
+            order, seed, fields and transforms get their batches from one preparation by the host service
+            (``penstock serve``): each sample is read, decoded and augmented once per epoch for all of them
+            (docs/sharing.md). Batches are the same to the bit as without ``share``, and may be written to. A loader that is
+            far behind the others, or without the service, prepares its batches itself: ``stats()["share"]`` counts.
+            ``cache="auto"`` then means none. On a GPU CPUs prepare, too, and each loader brings the rows to its GPU: not
+            with ``Gpu.decode="gpu"`` or ``Decoding.scaled``.
         plan: of :func:`penstock.plan`, or its file: threads, batches ahead, cache, placement and forms of the plan take the
             place of arguments that have their defaults, and its schedule of sizes is followed (:meth:`set`).
-        output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
-            ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
-            loader is made, else numpy arrays, or on a GPU "dlpack".
-        share: name of a group. Loaders of this user on this machine that name the same group, data set, order, seed,
-            fields and transforms get their batches from one preparation by the host service (``penstock serve``): each
-            sample is read, decoded and augmented once per epoch for all of them (docs/sharing.md). Batches are the same
-            to the bit as without ``share``, and may be written to. A loader that is far behind the others, or without
-            the service, prepares its batches itself: ``stats()["share"]`` counts. ``cache="auto"`` then means none.
-            With ``device="cuda"`` CPUs prepare, too, and each loader brings the rows to its GPU: not with
-            ``decode="gpu"`` or ``scaled_decode``.
-        share_wait: seconds of silence after which the service counts as lost.
-        storage: "auto" (io_uring if the kernel allows it, else threads), "threads", "uring", "memory".
-        page_cache: "keep", "drop" the bytes read from the kernel's cache, or read around it ("direct").
-        io_threads: readers of storage "threads"; None: 4.
-        verify: compare checksums of the bytes read.
-        throttle: (bytes per second, seconds per request) to slow reads down, 0 for none; for tests and predictions. A
-            third number, 1 to 256: so many requests are served at a time. With 1 their latencies add up, as on a disk.
-        ignore_orientation: leave the EXIF orientation unapplied.
-        scaled_decode: decode pli-jpeg images at a half, a quarter or an eighth of their size, and resize from
-            there, if the chain makes a crop or the whole image smaller by more than 2, 4 or 8 on both sides: an
-            approximation. RandomResizedCrop(224) of photographs of 2 to 3 Mpixel (quality 90, 4:2:0): twice the
-            images/s, 42.9 dB PSNR from the exact result (the worst crop 35.5), 0.7 levels of 255 in the mean, 20 at
-            most in the median crop and 45 in all. Few ImageNet files are large enough; for them it is 42.6 dB and
-            1.0 levels (bench/loader/scaled_decode.py). For batches in host memory only. Or a dict per field.
-        max_pixels: larger images are errors; None: 2**28.
-        collate_fn: called with each batch's dict; its result is what the iteration yields.
-        live: write a line to stderr while training: steps' time, and what they wait for. On a terminal once a second,
-            in place; else every 10 seconds. Rank 0 alone writes it. None: if PENSTOCK_LIVE is set and not "0".
-        trace: file for the events of all threads, as JSON for ui.perfetto.dev and chrome://tracing; "%p" in it stands
-            for the process's number. None: PENSTOCK_TRACE names it, if set; "": none. If another process or loader
-            writes that file, ".2" to ".64" is added. It is complete when the loader is closed; what a killed process
-            leaves can be loaded, too. With PENSTOCK_NVTX=1 the same spans are ranges of NVIDIA's profilers.
+        reading: a :class:`Reading`: how storage is read.
+        decoding: a :class:`Decoding`: how images become pixels.
+        annotations: an :class:`Annotations`: how masks, boxes and keypoints follow the image.
+        functions: a :class:`Functions`: your own functions on samples and batches.
+        watch: a :class:`Watch`: a line of speeds while training, and a trace file.
 
     Safe to leave early: ``break``, exceptions, handlers of signals and Ctrl-C lose and repeat nothing. A batch that
     you did not receive comes next, and the state says so (docs/guide/interrupts.md); :meth:`skip_batch` goes past it. In
@@ -306,159 +205,60 @@ class Loader(_loader_tickets.LikeDataLoader):
         *,
         shuffle: bool = False,
         seed: int = 0,
-        transforms: Mapping[str, Sequence[_transforms.Transform]]
-        | Sequence[_transforms.Transform]
-        | None = None,
+        transforms: Mapping[str, Sequence[_transforms.Transform]] | Sequence[_transforms.Transform] | None = None,
         device: Any = "cpu",
-        decode: str = "auto",
-        gpu_share: float | None = None,
-        device_memory: int | str | None = None,
         dtype: Any = None,
         layout: str | Mapping[str, str] = "NCHW",
         channels: int | str | Mapping[str, int | str] | None = None,
         num_workers: int | None = None,
         drop_last: bool = False,
+        pad_epoch: bool = True,
         rank: int | None = None,
         world_size: int | None = None,
-        order: str | None = None,
-        page_samples: int | None = None,
-        window_pages: int | None = None,
+        order: str | Pages | None = None,
         indices: Any = None,
         weights: Any = None,
-        on_error: str = "raise",
-        max_errors: int | None = None,
+        repeats: int = 1,
+        on_error: str | OnError = "raise",
         host_memory: int | str = "4GiB",
+        pin_memory: bool | str = False,
         prefetch: int = 2,
         fields: Iterable[str] | None = None,
         encoded: Iterable[str] = (),
-        variants: Mapping[str, Sequence[str]] | None = None,
-        output: str = "auto",
-        storage: str = "auto",
-        page_cache: str = "keep",
-        io_threads: int | None = None,
-        verify: bool = True,
-        throttle: tuple[float, float] | tuple[float, float, int] | None = None,
-        ignore_orientation: bool = False,
-        scaled_decode: bool | Mapping[str, bool] = False,
-        max_pixels: int | None = None,
-        collate_fn: Callable[[dict[str, Any]], Any] | None = None,
-        on_empty: str | None = None,
-        padding: bool = True,
-        own_geometry: Iterable[str] = (),
-        bits: int | Mapping[str, int] | None = None,
-        made_for: str | Mapping[str, str] | None = None,
-        per_box: Iterable[str] | Mapping[str, str] | None = None,
-        min_area: float = 1.0,
-        min_visibility: float = 0.0,
-        keep_boxes: bool = False,
-        pin_memory: bool | str = False,
-        cache: _cache.Cache | int | str | None = "auto",
-        cache_form: str = "stored",
-        live: bool | None = None,
-        trace: str | os.PathLike[str] | None = None,
-        cache_plan: Any = None,
-        share: str | None = None,
-        share_wait: float = 10.0,
-        fleet: _fleet.Fleet | str | Iterable[str] | None = "auto",
-        forms: Mapping[str | int, float] | None = None,
-        form_choice: str = "batch",
-        mix: _transforms.Mix | Sequence[_transforms.Mix] | None = None,
-        plan: Any = None,
-        cache_size: str = "whole",
+        forms: Mapping[str | int, float] | Forms | None = None,
         views: Mapping[str, Any] | None = None,
-        repeats: int = 1,
-        sample_function: Callable[..., Any] | None = None,
-        batch_function: Callable[..., Any] | None = None,
-        function_workers: int = 0,
-        function_kind: str = "threads",
-        function_start: str = "fork",
-        function_timeout: float | None = 300.0,
-        ragged: str | Mapping[str, str] | None = None,
-        pad_value: float | Mapping[str, float] | None = None,
-        pad_multiple: int | Mapping[str, int] = 1,
-        pairs: Sequence[Sequence[int | str]] | Keypoints | Mapping[str, Any] | None = None,
+        mix: _transforms.Mix | Sequence[_transforms.Mix] | None = None,
+        output: str = "auto",
+        as_tuple: bool | Sequence[str] = False,
+        ragged: str | Padded | Mapping[str, str | Padded] | None = None,
+        collate_fn: Callable[[Any], Any] | None = None,
+        cache: _cache.Cache | int | str | CacheUse | None = "auto",
+        fleet: _fleet.Fleet | str | Iterable[str] | None = "auto",
+        share: str | Share | None = None,
+        plan: Any = None,
+        reading: Reading | None = None,
+        decoding: Decoding | None = None,
+        annotations: Annotations | None = None,
+        functions: Functions | None = None,
+        watch: Watch | None = None,
+        **older: Unpack[_arguments.OldArguments],
     ) -> None:
-        place = _options.device_name(device)
-        kind = _options.output_kind(output, place)
-        lists = {"fields": fields, "encoded": encoded, "own_geometry": own_geometry, "per_box": per_box}
-        for name, value in lists.items():
-            if isinstance(value, str):
-                raise ArgumentError(f"{name} is a list of names, not {value!r}")
-        given: dict[str, Any] = {
-            "dataset": dataset,
-            "batch_size": batch_size,
-            "shuffle": shuffle,
-            "seed": seed,
-            "transforms": transforms,
-            "device": place,
-            "decode": decode,
-            "gpu_share": gpu_share,
-            "device_memory": device_memory,
-            "dtype": dtype,
-            "layout": layout,
-            "channels": channels,
-            "num_workers": num_workers,
-            "drop_last": drop_last,
-            "rank": rank,
-            "world_size": world_size,
-            "order": order,
-            "page_samples": page_samples,
-            "window_pages": window_pages,
-            "indices": indices,
-            "weights": weights,
-            "on_error": on_error,
-            "max_errors": max_errors,
-            "host_memory": host_memory,
-            "prefetch": prefetch,
-            "fields": None if fields is None else tuple(fields),
-            "encoded": tuple(encoded),
-            "variants": variants,
-            "output": kind,
-            "storage": storage,
-            "page_cache": page_cache,
-            "io_threads": io_threads,
-            "verify": verify,
-            "throttle": throttle,
-            "ignore_orientation": ignore_orientation,
-            "scaled_decode": scaled_decode,
-            "max_pixels": max_pixels,
-            "collate_fn": collate_fn,
-            "on_empty": on_empty,
-            "padding": padding,
-            "own_geometry": tuple(own_geometry),
-            "bits": bits,
-            "made_for": made_for,
-            "per_box": per_box if per_box is None or isinstance(per_box, Mapping) else tuple(per_box),
-            "min_area": min_area,
-            "min_visibility": min_visibility,
-            "keep_boxes": keep_boxes,
-            "pin_memory": pin_memory,
-            "cache": cache,
-            "cache_form": cache_form,
-            "cache_size": cache_size,
-            "live": live,
-            "trace": None if trace is None else _options.absolute(trace) if os.fspath(trace) else "",
-            "cache_plan": _options.absolute(cache_plan) if isinstance(cache_plan, (str, os.PathLike)) else cache_plan,
-            "share": share,
-            "share_wait": share_wait,
-            "fleet": fleet,
-            "forms": forms,
-            "form_choice": form_choice,
-            "mix": mix,
-            "views": views,
-            "repeats": repeats,
-            "sample_function": sample_function,
-            "batch_function": batch_function,
-            "function_workers": function_workers,
-            "function_kind": function_kind,
-            "function_start": function_start,
-            "function_timeout": function_timeout,
-            "ragged": ragged,
-            "pad_value": pad_value,
-            "pad_multiple": pad_multiple,
-            "pairs": pairs,
-            "schedule": None,  # a plan may have one
-        }
+        parameters = locals()
+        given = {name: parameters[name] for name in _arguments.PARAMETERS}
+        self._start_with(_arguments.flat(given, older, "Loader", 2)[0])
+
+    @classmethod
+    def _of(cls, flat: Mapping[str, Any]) -> Self:
+        """Makes a loader of flat arguments (_arguments.py). Those that are missing have their defaults."""
+        loader = cls.__new__(cls)
+        loader._start_with(_arguments.completed(flat))
+        return loader
+
+    def _start_with(self, flat: Mapping[str, Any]) -> None:
+        given = _arguments.converted(flat)
+        given["output"] = _options.output_kind(given["output"], given["device"])
+        given["schedule"] = None  # a plan may have one
+        plan = given.pop("plan")
         self._start(given if plan is None else _plan_file.applied(given, plan), os.getpid())
         if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
             _log.warning("%s: %s", self._dataset.path, warning)
@@ -474,7 +274,10 @@ class Loader(_loader_tickets.LikeDataLoader):
         self._data = dataset._native.again()  # stays open if the data set is closed
         self._facts: _loader_state.Facts | None = None  # of the data set, once they were asked for
         self._output: str = given["output"]
-        self._collate: Callable[[dict[str, Any]], Any] | None = given["collate_fn"]
+        self._collate: Callable[[Any], Any] | None = given["collate_fn"]
+        if given["as_tuple"] is not False and self._collate is not None:
+            raise ArgumentError("as_tuple is not for loaders with a collate_fn, which gets the batch's dict")
+        self._names = _tuples.names(given["as_tuple"], dataset, given)
         self._ranks: _Ranks | None = None  # of the newest pass
         if given["rank"] is not None or given["world_size"] is not None:
             _options.ranks(given["rank"], given["world_size"])  # wrong ones raise an error here
@@ -505,7 +308,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         self._cache, self._cache_choice = _cache.chosen(
             given["cache"], dataset._native.nbytes, given["storage"] == "memory", given["share"] is not None
         )
-        no_fleet = given["fleet"] == "auto" and given["cache_size"] == "training"  # it keeps whole images
+        no_fleet = given["fleet"] == "auto" and given["cache_resolution"] == "training"  # it keeps whole images
         self._fleet = None if no_fleet else _fleet.chosen(given["fleet"], given["storage"] == "memory")
         if self._cache_choice:
             _log.info("%s: %s", dataset.path, self._cache_choice)
@@ -542,15 +345,15 @@ class Loader(_loader_tickets.LikeDataLoader):
             options["fleet"] = self._fleet._open()
         if self._cache is None and self._cache_choice:  # "auto" chose no cache
             options.pop("cache_plan", None)
-            del options["cache_size"]
+            del options["cache_resolution"]
             if self._fleet is None:
                 del options["cache_form"]
         return _native.Loader(self._dataset._native, options)
 
     def _cache_kept(self) -> tuple[str, str, str]:
-        """Returns what "auto" chose, and the form and size of what the cache keeps."""
+        """Returns what "auto" chose, and the form and resolution of what the cache keeps."""
         given = self._given
-        return self._cache_choice, *(("", "") if self._cache is None else (given["cache_form"], given["cache_size"]))
+        return self._cache_choice, *(("", "") if self._cache is None else (given["cache_form"], given["cache_resolution"]))
 
     # Iteration --------------------------------------------------------------------------------------
 
@@ -684,7 +487,7 @@ class Loader(_loader_tickets.LikeDataLoader):
             if self._functions is not None:
                 arrays = self._functions.here(batch, arrays, self._one)
         if self._collate is None:
-            return arrays
+            return arrays if self._names is None else _tuples.of(arrays, self._names)
         try:
             return self._collate(arrays)
         except StopIteration as error:  # it would look like the end of the epoch
@@ -874,6 +677,26 @@ class Loader(_loader_tickets.LikeDataLoader):
         self._pending, self._loaded = pending, True
         self._began = None
 
+    # Configuration ----------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments as plain data for JSON or YAML, which :meth:`from_config` takes: a dict by parameter, with
+        dicts for objects such as :class:`Reading`.
+
+        They are as given, those of a plan among them; :meth:`set` changes none. ``"absent"`` lists the arguments that have no
+        plain form, such as functions, a :class:`Cache` or a plan's schedule: from_config must be given these.
+        """
+        return _loader_config.to_config(self._given, self._dataset)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any] | str | os.PathLike[str], **given: Any) -> Self:
+        """Makes a loader of a configuration, such as :meth:`config` returns, or of a JSON file with one.
+
+        Arguments that are missing have their defaults. ``given`` are arguments of :class:`Loader`, which take the place of
+        the configuration's. ArgumentError: it has an unknown member, or one of its ``"absent"`` arguments is not given.
+        """
+        return cls(**_loader_config.to_arguments(config, given))
+
     # Watching ---------------------------------------------------------------------------------------
 
     @property
@@ -994,5 +817,5 @@ class Loader(_loader_tickets.LikeDataLoader):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["extra"])
-        self._start(dict(state["given"]), 0)
+        self._start({"schedule": None, **_arguments.completed(state["given"])}, 0)
         self.load_state_dict(state["state"])

@@ -10,7 +10,7 @@ import os
 from contextlib import AbstractContextManager
 from typing import Any
 
-from . import _file_kinds, _files, _outputs, _report_text, _whatif
+from . import _arguments, _file_kinds, _files, _outputs, _report_text, _whatif
 from .errors import ArgumentError, CorruptError
 
 __all__ = ["Report"]
@@ -36,6 +36,8 @@ class Report:
         missing = [name for name in _SECTIONS if not isinstance(data.get(name), (dict, list))]
         if missing:
             raise ArgumentError(f"the report has no {', '.join(missing)}")
+        if isinstance(data["subject"], dict):
+            data = {**data, "subject": _arguments.renamed(data["subject"], "the report")}
         _file_kinds.REPORT(data, "")
         self.data = data
         self._file: str | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import _options
+from . import _arguments, _options, _tuples
 from . import transforms as _transforms
 from ._counters import Counters
 from .dataset import Dataset
@@ -19,15 +19,6 @@ from .loader import Loader
 __all__ = ["TorchDataset"]
 
 _COUNTERS = 1024  # counters of fetched samples: one for the main process, the others for workers
-# Arguments of Loader that would have no effect here, with the reasons.
-_OF_THE_DATA_LOADER = (
-    "batch_size", "shuffle", "order", "page_samples", "window_pages", "rank", "world_size", "num_workers", "weights",
-    "drop_last", "padding", "prefetch", "collate_fn", "pin_memory", "repeats", "ragged", "pad_value", "pad_multiple",
-)  # fmt: skip
-_OF_LOADER = (
-    "max_errors", "on_empty", "io_threads", "batch_function", "function_workers", "function_kind", "function_start",
-    "function_timeout",
-)  # fmt: skip
 
 
 class TorchDataset(torch.utils.data.Dataset[Any]):
@@ -49,8 +40,8 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         seed: seed of the augmentations.
         output: "torch" or "numpy"; "auto" is torch.
         as_tuple: see above.
-        loader_options: further arguments of :class:`Loader`: ``dtype``, ``layout``, ``channels``,
-            ``bits``, ``fields``, ``encoded``, ``variants``, ``host_memory``, ``storage``, ... ``on_error`` is "raise" or
+        loader_options: further arguments of :class:`Loader`: ``dtype``, ``layout``, ``channels``, ``fields``,
+            ``encoded``, ``forms``, ``host_memory``, ``reading``, ``decoding``, ... ``on_error`` is "raise" or
             "replace" (another sample, by its own "index", takes a bad one's place); "skip" is not possible, since
             each number has to give a sample. Arguments that would have no effect are errors.
     """
@@ -67,54 +58,26 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         as_tuple: bool | Sequence[str] = False,
         **loader_options: Any,
     ) -> None:
-        for name in _OF_THE_DATA_LOADER:
-            if name in loader_options:
-                raise ArgumentError(f"{name} belongs to torch's DataLoader and its sampler")
-        for name in _OF_LOADER:
-            if name in loader_options:
-                raise ArgumentError(f"{name} has no effect on samples that are fetched by number: see Loader")
-        if loader_options.get("on_error") == "skip":
+        given = {name: value for name, value in loader_options.items() if name in _arguments.PARAMETERS}
+        older = {name: value for name, value in loader_options.items() if name not in given}
+        flat, said = _arguments.flat(given, older, "TorchDataset", 2)
+        _arguments.refuse_for_torch(said, flat)
+        if flat["on_error"] == "skip":
             raise ArgumentError(
                 'on_error="skip": a TorchDataset has to give a sample for each number; "replace" gives another one'
             )
-        if "device" in loader_options:
-            raise ArgumentError("samples of a TorchDataset are in host memory: use Loader(device=...)")
-        indices = loader_options.pop("indices", None)
+        indices = flat.pop("indices")
         shown = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
-        self._loader = Loader(
-            shown if indices is None else shown.subset(indices),
-            batch_size=1,
-            seed=seed,
-            transforms=transforms,
-            num_workers=0,
-            rank=0,
-            world_size=1,
-            output="torch" if output == "auto" else output,
-            **loader_options,
-        )
+        own = {"seed": seed, "transforms": transforms, "output": "torch" if output == "auto" else output}
+        flat.update(own, num_workers=0, rank=0, world_size=1, dataset=shown if indices is None else shown.subset(indices))
+        self._loader = Loader._of(flat)
         self._indices = self._loader.dataset._indices
-        self._names = self._tuple_names(as_tuple)
+        self._names = _tuples.names(as_tuple, self._loader.dataset, self._loader._given)
         # Shared with worker processes, so that set_epoch reaches running ones: the epoch, and how many samples each
         # process fetched since then, -1 after the warning. Each counter has one writer.
         self._epoch = Counters(1)
         self._fetched = Counters(_COUNTERS)
         self._counts = self._loader._is_random
-
-    def _tuple_names(self, as_tuple: bool | Sequence[str]) -> tuple[str, ...] | None:
-        fields = self._loader.dataset.fields
-        if as_tuple is False:
-            return None
-        if as_tuple is True:
-            image = next((f.name for f in fields.values() if f.type == "image"), None)
-            labels = [f.name for f in fields.values() if f.type == "int"]
-            label = "label" if "label" in labels else next(iter(labels), None)
-            if image is None or label is None:
-                raise ArgumentError("as_tuple=True wants an image and an int field")
-            return image, label
-        for name in as_tuple:
-            if name not in fields and name != "index":
-                raise ArgumentError(f"as_tuple: no field {name!r}{_options.nearest(name, list(fields))}")
-        return tuple(as_tuple)
 
     @property
     def dataset(self) -> Dataset:
@@ -155,9 +118,7 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
             for name, values in self._loader.fetch(numbers, self.epoch).items()
         }
         if self._names is not None:
-            return [
-                tuple(columns[name][row] for name in self._names) for row in range(len(numbers))
-            ]
+            return list(zip(*_tuples.of(columns, self._names), strict=True))
         return [
             {name: values[row] for name, values in columns.items()} for row in range(len(numbers))
         ]

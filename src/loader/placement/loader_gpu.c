@@ -110,9 +110,9 @@ void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_ro
 {
     const struct psti_gpu_field *fields[PST_MAX_FIELDS];
     struct psti_gpu_item_size items[PST_MAX_FIELDS];
-    uint32_t n = 0, n_gpu_rows = (uint32_t)(gpu->share * n_rows);
+    uint32_t n = 0, n_gpu_rows = (uint32_t)(gpu->part * n_rows);
     uint64_t finished = 0;
-    n_gpu_rows -= n_gpu_rows > 0 && gpu->share < 1; /* the fewest of any batch, also when rounded */
+    n_gpu_rows -= n_gpu_rows > 0 && gpu->part < 1; /* the fewest of any batch, also when rounded */
     for (uint32_t i = 0; i < gpu->n_fields; i++) {
         uint64_t row = psti_gpu_field_row_nbytes(gpu->fields[i]) + ROW_ALIGNMENT;
         finished += row * (gpu->decodes[i] && !gpu->recodes[i] ? n_rows - n_gpu_rows : n_rows);
@@ -342,9 +342,9 @@ enum pst_status psti_loader_gpu_open(pst_loader *loader, struct pst_error *err)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a GPU");
     pthread_mutex_init(&gpu->stream_lock, NULL);
     gpu->ordinal = options->device;
-    gpu->share = options->decode == PST_DECODE_CPU ? 0
-                 : options->gpu_share > 0          ? options->gpu_share
-                                                   : 1;
+    gpu->part = options->decode == PST_DECODE_CPU ? 0
+                : options->gpu_part > 0           ? options->gpu_part
+                                                  : 1;
     enum pst_status status = open_parts(loader, gpu, err);
     if (status != PST_OK) {
         psti_loader_gpu_close(&gpu);

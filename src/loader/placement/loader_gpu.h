@@ -75,7 +75,7 @@ struct psti_loader_gpu {
     struct psti_device *device;
     struct psti_loader_gpu_homes homes; /* used by the caller's thread */
     int32_t ordinal;
-    double share;               /* share of a batch's rows that go to the GPU */
+    double part;                /* part of a batch's rows that go to the GPU */
     struct psti_stream *stream; /* one thread at a time takes it: */
     pthread_mutex_t
         stream_lock; /* also guards `uploads`, and `readers_pending` of slots that are submitted */

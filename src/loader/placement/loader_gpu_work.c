@@ -18,10 +18,10 @@
 #define LOOK_NS 20000
 
 /* The GPU's part of the rank's rows before this turn. Differences of it are the parts of batches: a
- * batch has its share but for less than a row, and the next ones make up for that. */
+ * batch has its part but for less than a row, and the next ones make up for that. */
 static uint64_t rows_before(const struct psti_loader_gpu *gpu, uint64_t turn)
 {
-    return (uint64_t)(gpu->share * (double)turn);
+    return (uint64_t)(gpu->part * (double)turn);
 }
 
 void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint64_t first, uint32_t n_rows)
