@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 # The rooms whose doors each room under src/ may open. Every room sees itself and <penstock/...>.
-FOUNDATION = {"base", "format"}
+FOUNDATION = {"base", "format", "options"}
 WALLS = {
     "base": set(),
-    # It has the tables that describe a loader's options.
+    # It has the tables that describe all options.
     "options": {"base"},
     "format": {"base"},
     "storage": FOUNDATION,
@@ -35,10 +35,10 @@ WALLS = {
     "batch": FOUNDATION,
     "device": FOUNDATION,
     # The client of the host service, and what both sides of its socket know.
-    "share": FOUNDATION | {"options", "cache", "dataset"},
+    "share": FOUNDATION | {"cache", "dataset"},
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
-    "loader": FOUNDATION | {"options", "storage", "cache", "fleet", "dataset", "order", "pli", "decode", "augment", "sound",
+    "loader": FOUNDATION | {"storage", "cache", "fleet", "dataset", "order", "pli", "decode", "augment", "sound",
                             "batch", "device", "gpu", "share", "stall"},
     "images": FOUNDATION | {"dataset", "cache", "decode", "pli", "share"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},

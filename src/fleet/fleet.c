@@ -1,5 +1,6 @@
 /* fleet.c - a fleet: opening, choosing the server of an item, asking, watching, counting. */
 #include "fleet/fleet_int.h"
+#include "options/options_members.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -8,16 +9,12 @@
 #include "base/options.h"
 #include "base/thread.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ITEM_MIN_NBYTES ((uint64_t)4 << 10)
-#define ITEM_MAX_NBYTES ((uint64_t)1 << 30)
-#define ITEM_NBYTES_DEFAULT ((uint64_t)32 << 10)
 
 uint32_t psti_fleet_choose(const pst_fleet *fleet, uint64_t key_hash)
 {
@@ -201,26 +198,16 @@ static enum pst_status take_options(const struct pst_fleet_options *options,
                                     struct pst_fleet_options *full, struct pst_error *err)
 {
     enum pst_status status = psti_options_copy(full, sizeof *full, options, "fleet", err);
+    if (status == PST_OK)
+        status = psti_options_complete(PST_STRUCT_FLEET_OPTIONS, full, "fleet", err);
     if (status != PST_OK)
         return status;
-    full->timeout_seconds = full->timeout_seconds != 0 ? full->timeout_seconds : 1;
-    full->max_item_nbytes = full->max_item_nbytes ? full->max_item_nbytes : ITEM_NBYTES_DEFAULT;
     full->servers = full->servers ? full->servers : getenv("PENSTOCK_FLEET");
     full->auth_file = full->auth_file ? full->auth_file : getenv("PENSTOCK_FLEET_AUTH");
-    if (!(full->timeout_seconds >= 0.01 && full->timeout_seconds <= 60))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "fleet", "a timeout of %g s: 0.01 to 60",
-                         full->timeout_seconds);
-    if (full->max_item_nbytes < ITEM_MIN_NBYTES || full->max_item_nbytes > ITEM_MAX_NBYTES)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "fleet",
-                         "items of at most %" PRIu64 " bytes: 4 KiB to 1 GiB",
-                         full->max_item_nbytes);
     if (full->auth == PST_FLEET_AUTH_SASL)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "fleet",
                          "SASL needs memcached's binary protocol, which this client does not "
                          "speak: give the servers a file of users (memcached -Y), and auth ASCII");
-    if (full->auth != PST_FLEET_AUTH_ASCII)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "fleet", "auth has a value that is not known: %d",
-                         (int)full->auth);
     if (!full->servers || !*full->servers)
         return psti_fail(err, PST_ERROR_ARGUMENT, "fleet",
                          "no servers: give `servers`, or set PENSTOCK_FLEET");

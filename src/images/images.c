@@ -3,6 +3,7 @@
  * In: a data set, a cache or none, and how pixels are wanted. The cache's set has the key that
  * loaders with the same form give it, so that they share items. */
 #include "images/images_int.h"
+#include "options/options_members.h"
 
 #include "base/alloc.h"
 #include "base/cpu.h"
@@ -39,11 +40,6 @@ static enum pst_status check(const struct pst_images_options *options, struct ps
         options->channels != 4)
         return psti_fail(err, PST_ERROR_ARGUMENT, "images", "channels is %u: 0, 1, 3 or 4",
                          options->channels);
-    if ((unsigned)options->color > PST_COLOR_BGR ||
-        (unsigned)options->cache_form > PST_CACHE_FORM_RAW)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "images",
-                         "color %d or cache_form %d is not possible", (int)options->color,
-                         (int)options->cache_form);
     if (options->cache_form && !options->cache)
         return psti_fail(err, PST_ERROR_ARGUMENT, "images",
                          "cache_form is given, but no cache that it is for");
@@ -102,6 +98,8 @@ enum pst_status pst_images_open(pst_dataset *dataset, const struct pst_images_op
         return psti_fail(err, PST_ERROR_ARGUMENT, "images", "dataset or out is NULL");
     *out = NULL;
     enum pst_status status = psti_options_copy(&full, sizeof full, options, "images", err);
+    if (status == PST_OK)
+        status = psti_options_complete(PST_STRUCT_IMAGES_OPTIONS, &full, "images", err);
     if (status == PST_OK)
         status = check(&full, err);
     if (status != PST_OK)

@@ -1,57 +1,22 @@
 /* options_members.c - the members of the structs with a loader's options, one row each, in the
- * order of the headers. Range checks, the wire to the host service, the Python binding and
- * pst_describe read these tables. tests/options compares them with the headers. */
+ * order of the headers; options_others.c has those of other calls. Range checks, the wire to the
+ * host service, the Python binding and pst_describe read these tables. tests/options compares them
+ * with the headers. */
 #include "options/options_members.h"
 
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/options.h"
+#include "options/options_rows.h"
 
 #include <penstock/loader.h>
 
-#include <float.h>
 #include <string.h>
 
 #define OPTIONS struct pst_loader_options
 #define FIELD struct pst_field_output
 #define OP struct pst_op
 #define AUDIO_OP struct pst_audio_op
-
-#define OF(type, name) (((type *)0)->name)
-#define KIND(number)                                                                               \
-    _Generic((number), bool: PST_MEMBER_BOOL, float: PST_MEMBER_FLOAT, double: PST_MEMBER_FLOAT,   \
-             int8_t: PST_MEMBER_SIGNED, int16_t: PST_MEMBER_SIGNED, int32_t: PST_MEMBER_SIGNED,    \
-             int64_t: PST_MEMBER_SIGNED, default: PST_MEMBER_UNSIGNED)
-#define LOW(number)                                                                                \
-    _Generic((number), float: -(double)FLT_MAX, double: -DBL_MAX, int8_t: INT8_MIN,                \
-             int16_t: INT16_MIN, int32_t: INT32_MIN, int64_t: -0x1p63, default: 0)
-#define HIGH(number)                                                                               \
-    _Generic((number), bool: 1, float: (double)FLT_MAX, double: DBL_MAX, int8_t: INT8_MAX,         \
-             int16_t: INT16_MAX, int32_t: INT32_MAX, int64_t: 0x1p63, uint8_t: UINT8_MAX,          \
-             uint16_t: UINT16_MAX, uint32_t: UINT32_MAX, default: 0x1p64)
-#define ROW(type, name, kind, use, n, nbytes, low, high, zero)                                     \
-    {                                                                                              \
-#name, kind, PST_USE_##use, offsetof(type, name), nbytes, n, 0, low, high, zero            \
-    }
-/* A number or a bool, with any value of its type. */
-#define NUMBER(type, name, use)                                                                    \
-    ROW(type, name, KIND(OF(type, name)), use, 1, sizeof OF(type, name), LOW(OF(type, name)),      \
-        HIGH(OF(type, name)), 0)
-/* A number with limits, and what 0 stands for. */
-#define LIMITED(type, name, use, low, high, zero)                                                  \
-    ROW(type, name, KIND(OF(type, name)), use, 1, sizeof OF(type, name), low, high, zero)
-/* Numbers in the struct itself. */
-#define ARRAY(type, name, use)                                                                     \
-    ROW(type, name, KIND(OF(type, name)[0]), use,                                                  \
-        sizeof OF(type, name) / sizeof OF(type, name)[0], sizeof OF(type, name)[0],                \
-        LOW(OF(type, name)[0]), HIGH(OF(type, name)[0]), 0)
-#define ENUM(type, name, use, last)                                                                \
-    ROW(type, name, PST_MEMBER_ENUM, use, 1, sizeof OF(type, name), 0, last, 0)
-#define POINTER(type, name, use)                                                                   \
-    ROW(type, name, PST_MEMBER_POINTER, use, 1, sizeof OF(type, name), 0, 0, 0)
-/* How many elements the array of a pointer has. */
-#define COUNT(type, name, use)                                                                     \
-    ROW(type, name, PST_MEMBER_COUNT, use, 1, sizeof OF(type, name), 0, HIGH(OF(type, name)), 0)
 
 static const struct pst_member options_members[] = {
     NUMBER(OPTIONS, struct_size, LAYOUT),
@@ -244,8 +209,6 @@ static const struct pst_member audio_op_members[] = {
     NUMBER(AUDIO_OP, rolloff, ROWS),
 };
 
-#define N_OF(rows) (sizeof(rows) / sizeof((rows)[0]))
-
 const struct pst_member *psti_options_members(enum pst_struct which, size_t *n)
 {
     switch (which) {
@@ -261,9 +224,9 @@ const struct pst_member *psti_options_members(enum pst_struct which, size_t *n)
     case PST_STRUCT_AUDIO_OP:
         *n = N_OF(audio_op_members);
         return audio_op_members;
+    default:
+        return psti_options_others(which, n);
     }
-    *n = 0;
-    return NULL;
 }
 
 enum pst_status pst_describe(enum pst_struct which, size_t i, struct pst_member *member,
@@ -324,12 +287,12 @@ enum pst_status psti_options_complete(enum pst_struct which, void *options, cons
             continue;
         for (uint32_t i = 0; i < at->count; i++) {
             double value = number_of(at, place + i * at->nbytes);
-            if (!(value >= at->low && value <= at->high))
+            if (value == 0 && at->zero_means != 0)
+                set_number(at, place + i * at->nbytes, at->zero_means);
+            else if (!(value >= at->low && value <= at->high))
                 return psti_fail(err, PST_ERROR_ARGUMENT, room,
                                  "%s is %.15g: %.15g to %.15g are possible", at->name, value,
                                  at->low, at->high);
-            if (value == 0 && at->zero_means != 0)
-                set_number(at, place + i * at->nbytes, at->zero_means);
         }
     }
     return PST_OK;

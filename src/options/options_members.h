@@ -1,5 +1,4 @@
-/* options_members.h - the members of the structs with a loader's options, as tables. Pure; any
- * thread. */
+/* options_members.h - the members of all structs with options, as tables. Pure; any thread. */
 #ifndef PST_OPTIONS_OPTIONS_MEMBERS_H
 #define PST_OPTIONS_OPTIONS_MEMBERS_H
 
@@ -15,8 +14,8 @@ const struct pst_member *psti_options_members(enum pst_struct which, size_t *n);
 enum pst_status psti_options_complete(enum pst_struct which, void *options, const char *room,
                                       struct pst_error *err);
 
-/* A hash of names, sizes and uses of all members: two libraries with the same hash write the same
- * options for each other. */
+/* A hash of names, sizes and uses of a loader's members: two libraries with the same hash write
+ * the same options for each other. */
 uint32_t psti_options_digest(void);
 
 #endif

@@ -6,6 +6,7 @@
  * So memory is bounded in whatever order workers finish. Samples are added in order, so the
  * destination's bytes never depend on the number of workers. */
 #include "augment/augment.h"
+#include "options/options_members.h"
 #include "pack/pack_int.h"
 #include "dataset/dataset.h"
 #include "verify/verify.h"
@@ -461,7 +462,11 @@ static enum pst_status take_options(const struct pst_pack_options *options,
 {
     enum pst_status status = psti_options_copy(filled, sizeof *filled, options, "pack", err);
     if (status == PST_OK)
+        status = psti_options_complete(PST_STRUCT_PACK_OPTIONS, filled, "pack", err);
+    if (status == PST_OK)
         status = psti_options_copy(writer, sizeof *writer, filled->writer, "pack", err);
+    if (status == PST_OK)
+        status = psti_options_complete(PST_STRUCT_WRITER_OPTIONS, writer, "pack", err);
     if (status != PST_OK)
         return status;
     if ((filled->n_forms > 0 && filled->forms == NULL) ||

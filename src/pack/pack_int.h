@@ -90,8 +90,7 @@ uint64_t psti_pack_assign_mark(const struct psti_pack_plan *plan);
 /* PLI (pack_pli.c)
  * --------------------------------------------------------------------------------------- */
 
-enum pst_status psti_pack_pli_options(const struct pst_pack_options *options,
-                                      struct psti_pack_pli *pli, struct pst_error *err);
+void psti_pack_pli_options(const struct pst_pack_options *options, struct psti_pack_pli *pli);
 /* Reads the first 40 bytes of a PLI. False if they are not of a PLI of pixels. */
 bool psti_pack_pli_read(const void *head, size_t nbytes, struct psti_pack_pli *pli);
 /* Returns the settings for form k of `forms`, in fields of this type. */

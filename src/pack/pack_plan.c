@@ -41,10 +41,9 @@ static enum pst_status take_forms(struct psti_pack_plan *plan,
     enum pst_status status = check_forms(options->forms, options->n_forms, "image", err);
     if (status == PST_OK)
         status = check_forms(options->mask_forms, options->n_mask_forms, "mask", err);
-    if (status == PST_OK)
-        status = psti_pack_pli_options(options, &plan->pli, err);
     if (status != PST_OK)
         return status;
+    psti_pack_pli_options(options, &plan->pli);
     plan->images.n = options->n_forms;
     for (uint32_t i = 0; i < options->n_forms; i++)
         plan->images.forms[i] = options->forms[i];

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { EFFORT_STANDARD = 3, EFFORT_MAX = 5 };
+enum { EFFORT_STANDARD = 3 };
 
 static const char *tier_name(enum pst_pli_tier tier)
 {
@@ -26,21 +26,12 @@ void psti_pack_pli_text(const struct psti_pack_pli *pli, char out[64])
              pli->max_error);
 }
 
-enum pst_status psti_pack_pli_options(const struct pst_pack_options *options,
-                                      struct psti_pack_pli *pli, struct pst_error *err)
+void psti_pack_pli_options(const struct pst_pack_options *options, struct psti_pack_pli *pli)
 {
-    if ((unsigned)options->pli_tier > PST_PLI_TIER_DENSE || options->pli_effort > EFFORT_MAX ||
-        options->pli_max_error > PSTI_PLI_MAX_ERROR)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
-                         "PLI of tier %d, effort %" PRIu32 ", max_error %" PRIu32
-                         ": the tier is 1 to 3, the effort 1 to %d, max_error at most %d",
-                         (int)options->pli_tier, options->pli_effort, options->pli_max_error,
-                         EFFORT_MAX, PSTI_PLI_MAX_ERROR);
     pli->given = options->pli_tier || options->pli_effort || options->pli_max_error;
     pli->tier = options->pli_tier ? options->pli_tier : PST_PLI_TIER_SMALL;
     pli->effort = options->pli_effort ? options->pli_effort : EFFORT_STANDARD;
     pli->max_error = options->pli_max_error;
-    return PST_OK;
 }
 
 bool psti_pack_pli_read(const void *head, size_t nbytes, struct psti_pack_pli *pli)

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/options.h"
 #include "dataset/dataset.h"
+#include "options/options_members.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -286,8 +287,8 @@ enum pst_status psti_writer_new(const char *path, const struct pst_writer_option
     writer->journal_name = PSTI_JOURNAL_NAME;
     writer->journal_tmp_name = PSTI_JOURNAL_TMP_NAME;
     writer->lock_fd = writer->dir.fd = writer->shard.fd = writer->journal.fd = -1;
-    writer->shard_nbytes = options->shard_nbytes != 0 ? options->shard_nbytes : (uint64_t)1 << 30;
-    writer->commit_nbytes = options->commit_nbytes != 0 ? options->commit_nbytes : 256u << 20;
+    writer->shard_nbytes = options->shard_nbytes;
+    writer->commit_nbytes = options->commit_nbytes;
     *out = writer;
     return PST_OK;
 }
@@ -314,11 +315,10 @@ enum pst_status pst_writer_open(const char *path, const struct pst_field *fields
     if (path == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "the path of the data set is NULL");
     enum pst_status status = psti_options_copy(&full, sizeof full, options, "writer", err);
+    if (status == PST_OK)
+        status = psti_options_complete(PST_STRUCT_WRITER_OPTIONS, &full, "writer", err);
     if (status != PST_OK)
         return status;
-    if (full.mode < PST_WRITER_CREATE || full.mode > PST_WRITER_APPEND)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "there is no writer mode %d",
-                         full.mode);
     status = check_fields(fields, n_fields, err);
     if (status == PST_OK)
         status = psti_writer_new(path, &full, &writer, err);

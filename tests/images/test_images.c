@@ -403,7 +403,10 @@ static void what_cannot_be(void **state)
     options.cache_form = PST_CACHE_FORM_PLI;
     fails(&options, "no cache");
     options.cache_form = (enum pst_cache_form)9;
-    fails(&options, "not possible");
+    fails(&options, "cache_form is 9: 0 to 4 are possible");
+    options.cache_form = PST_CACHE_FORM_STORED;
+    options.color = (enum pst_color)2;
+    fails(&options, "color is 2: 0 to 1 are possible");
 }
 
 /* All levels, lengths and unaligned starts, in place too. */
