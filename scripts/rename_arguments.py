@@ -77,7 +77,7 @@ class Source:
 
 
 def objects_of(call: ast.Call, source: Source, module: str) -> dict[ast.keyword, str | None]:
-    """Returns the new text of keywords of a call; None: it goes."""
+    """Returns the new text of keywords of a call; None: the keyword is removed."""
     given = {keyword.arg: keyword for keyword in call.keywords if keyword.arg}
     changed: dict[ast.keyword, str | None] = {
         keyword: f"{WORDS[name]}={source.text(keyword.value)}" for name, keyword in given.items() if name in WORDS

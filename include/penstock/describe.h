@@ -68,9 +68,9 @@ struct pst_member {
     uint32_t nbytes; /* of one element */
     uint32_t count;  /* elements: 1, or more for an array inside the struct */
     uint32_t reserved;
-    /* The values that are possible by themselves, and 0 where it stands for another one; the call
-     * checks which go together. Where the type's range is the only limit, they are that range. 0
-     * for pointers. */
+    /* The range of values that are valid whatever other members say. 0 is valid, too, where
+     * `zero_means` is not 0. The call checks which values go together. Where the type is the only
+     * limit, the range is that of the type. Both are 0 for pointers. */
     double low, high;
     /* The value that 0 stands for; 0: itself. */
     double zero_means;

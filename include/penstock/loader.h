@@ -173,11 +173,11 @@ struct pst_form_part {
 
 /* Says how rows are divided over forms. Numbers are stable. */
 enum pst_form_choice {
-    /* By a row's number among the rows of its rank in the epoch: each batch has its parts, but for
-     * less than one row of two forms (less than n - 1 rows of n forms), and what one batch has too
-     * much the next has less. Only variants whose pixels are the same, by the data set's checksums,
-     * take each other's place. PST_ERROR_ARGUMENT for a field that is delivered as stored bytes, or
-     * with scaled_decode: these differ from form to form. */
+    /* The row's number among the rows of its rank in the epoch chooses the form. A batch differs
+     * from the wanted parts by less than one row of two forms (less than n - 1 rows of n forms),
+     * and the next batch makes up for it. Only variants whose pixels are the same, by the data
+     * set's checksums, take each other's place. PST_ERROR_ARGUMENT for a field that is
+     * delivered as stored bytes, or with scaled_decode: these differ from form to form. */
     PST_FORM_CHOICE_ROWS = 0,
     /* By the sample and the loader's seed: a sample has one form in all epochs. Pixels may differ.
      */
@@ -900,12 +900,13 @@ struct pst_loader_stats {
     uint64_t share_cached;
     /* Items that it gave up, for want of memory, before all groups had come to them. */
     uint64_t share_given_up;
-    /* By number in `form_parts`: the part now, and the rows that were read in this form. */
+    /* Each entry is for the form with that number in options.form_parts: its part now, and how many
+     * rows were read in it. */
     double form_parts[PST_MAX_VARIANTS];
     uint64_t form_rows[PST_MAX_VARIANTS];
     uint64_t n_form_rows_other;  /* rows whose sample has not the form that they were given */
     uint64_t n_form_corrections; /* MEASURED: how often parts were moved */
-    /* Of n_cache_hits: pictures at the training resolution (options.cache_resolution). */
+    /* How many of n_cache_hits were pictures at the training resolution. */
     uint64_t n_cache_training_hits;
     /* PST_ORDER_PAGES: reads that came in a neighbour's request, so n_reads does not count them;
      * bytes between such reads, thrown away; reads of a folder's files in the order of the disk. */

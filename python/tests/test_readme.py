@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PHOTOGRAPHS = ROOT / "examples" / "photographs"
 GUIDE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "guide").glob("*.md") if path.stem != "README")
 # Pages outside of the guide, where other blocks than these stand for themselves: the numbers of blocks that run.
-PAGES = {"README.md": 3, "docs/python.md": 11, "docs/images.md": 5, "docs/detection.md": 5}
+PAGES = {"README.md": 3, "docs/python.md": 12, "docs/images.md": 5, "docs/detection.md": 5}
 NEEDS = {name: name for name in ("torch", "lightning", "transformers", "accelerate")}  # by the word after "import" or "from"
 
 

@@ -1,9 +1,10 @@
 /* loader_forms.c - divides rows over the forms in which their samples are stored.
  *
  * In: a row's turn, its number among the rows of its rank in the epoch, or its sample. Out: the
- * variant that is read. Turns are divided so that any run of neighbours has its parts but for less
- * than one row at each split: of turns p, those with floor((p + 1) f) > floor(p f) are the part f,
- * and floor(p f) numbers them. The rest is divided in the same way. */
+ * variant that is read. Turns are divided so that in any run of turns each form's rows
+ * differ from its part by less than one row at each split: of turns p, those with
+ * floor((p + 1) f) > floor(p f) are the part f, and floor(p f) numbers them. The
+ * rest is divided in the same way. */
 #include "loader/loader_forms.h"
 
 #include "base/fail.h"
@@ -14,8 +15,8 @@
 #include <string.h>
 
 #define ONE ((uint64_t)1 << 32)
-/* Corrections: so many batches are looked at, this part of them must agree, and a part is moved
- * by a step, down to a least one that keeps its costs known. */
+/* Corrections look at BATCHES batches. If the same resource is short in AGREE of them, a form gives
+ * STEP of its part to another one, but keeps LEAST, so that its costs stay known. */
 #define BATCHES 16
 #define AGREE 12
 #define STEP (1.0 / 32)
@@ -260,7 +261,7 @@ void psti_loader_forms_clock(pst_loader *loader, const struct psti_loader_source
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Moves a step from the form that takes most of a resource to the one that takes least. */
+/* Gives STEP of the part of the form that takes most of a resource to the form that takes least. */
 static bool move(struct psti_loader_forms *forms, const atomic_uint_fast64_t *taken)
 {
     uint32_t most = UINT32_MAX, least = UINT32_MAX;

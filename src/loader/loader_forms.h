@@ -33,7 +33,8 @@ struct psti_loader_forms {
 /* Takes options.form_parts, once the plan is made. */
 enum pst_status psti_loader_forms_open(pst_loader *loader, struct pst_error *err);
 
-/* Makes the fractions from `parts`. The lock must be held, or no other thread has begun. */
+/* Computes the fractions from `parts`. The caller holds the lock, unless no other thread has
+ * started. */
 void psti_loader_forms_set_fractions(struct psti_loader_forms *forms);
 
 /* Number of the form that the row with this turn gets. */
@@ -52,8 +53,8 @@ bool psti_loader_forms_item(const pst_loader *loader, uint32_t i_plan, uint64_t 
 void psti_loader_forms_clock(pst_loader *loader, const struct psti_loader_source *sources,
                              int64_t ns);
 
-/* A batch is whole: looks at the queues, and moves parts if one resource has been short for some
- * time. The lock must be held. */
+/* Call this when a batch is complete. It looks at the queues, and changes parts if one resource has
+ * been short for some time. The lock must be held. */
 void psti_loader_forms_correct(pst_loader *loader);
 
 /* The lock must be held. */

@@ -47,7 +47,7 @@
 
 #define N_OF(rows) (sizeof(rows) / sizeof((rows)[0]))
 
-/* As psti_options_members, for the structs that are no loader's. */
+/* Does the same as psti_options_members for the structs that do not belong to a loader. */
 const struct pst_member *psti_options_others(enum pst_struct which, size_t *n);
 
 #endif

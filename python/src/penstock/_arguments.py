@@ -24,7 +24,7 @@ _NO_EFFECT = "{} has no effect on samples that are fetched by number: see Loader
 _OF_GPU = "samples of a TorchDataset are in host memory, and {} is for a GPU: use Loader(device=...)"
 _OF_ITSELF = "{} is an argument of TorchDataset itself"
 
-# For which parts of an analysis an argument of the user's loader counts.
+# The steps of an analysis that an argument of the user's loader affects.
 PIXELS, READS, STORED = "pixels", "reads", "stored"
 
 
@@ -42,7 +42,7 @@ class Argument:
         old_values: values that have other words now, by the old one.
         torch: why TorchDataset refuses it, "{}" stands for its name; "": it does not.
         plan: types that it may have in a plan's file; (): a plan has none.
-        analysis: PIXELS, READS, STORED: where analyze gives it to loaders of its own.
+        analysis: PIXELS, READS, STORED: the steps in which analyze gives it to its own loaders.
         convert: makes the flat value from `shown` and the given one; None: it stays.
     """
 
@@ -190,7 +190,7 @@ PARAMETERS: dict[str, Any] = {row.name: row.default for row in TABLE if not row.
 
 
 class OldArguments(TypedDict, total=False):
-    """Keywords of Loader before 0.1, which are read until 1.0, with a warning that gives the new ones."""
+    """Keywords of Loader before 0.1, which are accepted until 1.0, with a warning that gives the new ones."""
 
     decode: str
     gpu_share: float | None
@@ -240,7 +240,7 @@ def defaults() -> dict[str, Any]:
 
 
 def marked(analysis: str) -> tuple[str, ...]:
-    """Returns the flat names of the arguments that count for a part of an analysis."""
+    """Returns the flat names of the arguments that affect one step of an analysis."""
     return tuple(row.name for row in TABLE if analysis in row.analysis)
 
 
@@ -346,7 +346,7 @@ def _ragged(value: Any) -> dict[str, Any]:
 
 
 def renamed(flat_arguments: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """Returns flat arguments of an older Penstock by their names of today. Those of today stay.
+    """Returns flat arguments of an older Penstock by their current names. Current names are kept.
 
     where: the file that has them, for a warning; "": none is given.
     """
@@ -364,7 +364,7 @@ def renamed(flat_arguments: Mapping[str, Any], where: str = "") -> dict[str, Any
 
 
 def completed(flat_arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns all flat arguments for some of today's or of an older Penstock: those that are missing have their defaults."""
+    """Takes some flat arguments, also with the names of an older Penstock. Returns all, with defaults for missing ones."""
     return {**defaults(), **renamed(flat_arguments)}
 
 

@@ -31,7 +31,7 @@ class _NoPlainForm(Exception):
     """A value has no form in JSON."""
 
 
-# To plain data ---------------------------------------------------------------------------------------
+# Arguments to plain data ---------------------------------------------------------------------------------------
 
 
 def _plain(value: Any) -> Any:
@@ -140,7 +140,7 @@ def to_config(given: Mapping[str, Any], dataset: Dataset) -> dict[str, Any]:
     return {**config, _ABSENT: absent} if absent else config
 
 
-# From plain data -------------------------------------------------------------------------------------
+# Plain data to arguments -------------------------------------------------------------------------------------
 
 
 def _to_dataset(value: Any) -> Any:
@@ -216,7 +216,7 @@ _FROM_PLAIN: dict[str, Callable[[Any], Any]] = {
 
 
 def _made(where: str, kind: type, members: Mapping[str, Any]) -> Any:
-    """Makes an object of its members. Errors name those that it does not have."""
+    """Builds an object from a dict of its members. The error lists a name that the object does not have."""
     known = [field.name for field in dataclasses.fields(kind) if field.init]
     for name in members:
         if name not in known:
@@ -229,7 +229,7 @@ def _made(where: str, kind: type, members: Mapping[str, Any]) -> Any:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Returns the value of a parameter for its plain form."""
+    """Converts the plain form of a parameter, a dict, number or text, back to its value."""
     group = GROUPS.get(name)
     if name in _FROM_PLAIN:
         return _FROM_PLAIN[name](value)
@@ -262,7 +262,7 @@ def _of_field(value: Any, name: str) -> Any:
 
 
 def to_arguments(config: Mapping[str, Any] | str | os.PathLike[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns keywords for Loader: those of a configuration or its file, and in their place those that were given."""
+    """Returns keywords for Loader from a configuration or its file. Those that the caller gave override it."""
     if isinstance(config, Mapping):
         return _to_arguments(config, given)
     name = os.fspath(config)

@@ -122,7 +122,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Gpu:
-    """``Loader(device=Gpu(...))``: batches on a GPU, and what it does. ``device="cuda"`` has the defaults.
+    """``Loader(device=Gpu(...))``: puts batches on a GPU, and says which work the GPU does. ``device="cuda"`` has the defaults.
 
     Args:
         device: "cuda", "cuda:1" or a torch.device.
@@ -141,7 +141,8 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Forms:
-    """``Loader(forms=Forms(...))``: in which of its stored forms a sample is read. ``forms={"pli": 0.6, "raw": 0.4}`` gives parts.
+    """``Loader(forms=Forms(...))``: chooses which stored form of a sample is read. ``forms={"pli": 0.6, "raw": 0.4}`` is short
+    for ``Forms({"pli": 0.6, "raw": 0.4})``.
 
     Args:
         parts: ``{"pli": 0.6, "raw": 0.4}``: where samples of a packed data set are stored in several forms, the part of the
