@@ -21,7 +21,6 @@ from pathlib import Path
 CIRCLES: dict[str, list[int]] = {
     "augment": [16],
     "batch": [3],
-    "cache": [2],
     "dataset": [12],
     "decode": [13, 5],
     "fleet": [5],

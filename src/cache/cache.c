@@ -100,104 +100,6 @@ void pst_cache_close(pst_cache **cache_ptr)
     let_go(cache);
 }
 
-static bool take_if_free(pst_cache *cache, uint64_t nbytes)
-{
-    uint_fast64_t used = atomic_load_explicit(&cache->used, memory_order_relaxed);
-    do {
-        if (nbytes > cache->limit - used)
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(&cache->used, &used, used + nbytes,
-                                                    memory_order_relaxed, memory_order_relaxed));
-    return true;
-}
-
-/* Frees the set that has been closed for the longest time. Returns false if every set is still
- * open. */
-static bool free_closed(pst_cache *cache)
-{
-    struct psti_cache_set **oldest = NULL, *set;
-    pthread_mutex_lock(&cache->lock);
-    for (struct psti_cache_set **at = &cache->sets; *at; at = &(*at)->next)
-        if ((*at)->n_owners == 0 && (!oldest || (*at)->closed < (*oldest)->closed))
-            oldest = at;
-    set = oldest ? *oldest : NULL;
-    if (set) {
-        *oldest = set->next;
-        atomic_fetch_sub(&cache->n_closed, 1);
-    }
-    pthread_mutex_unlock(&cache->lock);
-    if (set)
-        psti_cache_set_free(set);
-    return set != NULL;
-}
-
-/* Takes bytes that holes of the set have taken already. */
-static bool take_from_holes(struct psti_cache_set *set, uint64_t nbytes)
-{
-    uint_fast64_t left = atomic_load_explicit(&set->hole_nbytes, memory_order_relaxed);
-    do {
-        if (nbytes > left)
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(&set->hole_nbytes, &left, left - nbytes,
-                                                    memory_order_relaxed, memory_order_relaxed));
-    return true;
-}
-
-bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes)
-{
-    if (take_from_holes(set, nbytes))
-        return true;
-    if (!take_if_free(set->cache, nbytes))
-        return false;
-    atomic_fetch_add_explicit(&set->nbytes, nbytes, memory_order_relaxed);
-    return true;
-}
-
-bool psti_cache_take(struct psti_cache_set *set, uint64_t nbytes)
-{
-    pst_cache *cache = set->cache;
-    while (!psti_cache_take_free(set, nbytes))
-        if (!atomic_load_explicit(&cache->n_closed, memory_order_relaxed) || !free_closed(cache)) {
-            atomic_fetch_add_explicit(&cache->n_refused, 1, memory_order_relaxed);
-            return false;
-        }
-    return true;
-}
-
-/* Adds at most nbytes to what holes have taken for no item. Returns how many that were. */
-static uint64_t give_to_holes(struct psti_cache_set *set, uint64_t nbytes)
-{
-    uint64_t all = atomic_load_explicit(&set->holes_nbytes, memory_order_relaxed), given;
-    uint_fast64_t left = atomic_load_explicit(&set->hole_nbytes, memory_order_relaxed);
-    do {
-        given = all > left ? all - left : 0;
-        given = given < nbytes ? given : nbytes;
-    } while (given > 0 &&
-             !atomic_compare_exchange_weak_explicit(&set->hole_nbytes, &left, left + given,
-                                                    memory_order_relaxed, memory_order_relaxed));
-    return given;
-}
-
-bool psti_cache_pay_for_holes(struct psti_cache_set *set, uint64_t nbytes)
-{
-    uint64_t given = give_to_holes(set, nbytes);
-    if (given == 0)
-        return true;
-    if (take_if_free(set->cache, given)) {
-        atomic_fetch_add_explicit(&set->nbytes, given, memory_order_relaxed);
-        return true;
-    }
-    (void)take_from_holes(set, given); /* another item may have taken them, and pays as well */
-    return false;
-}
-
-void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes)
-{
-    nbytes -= give_to_holes(set, nbytes);
-    atomic_fetch_sub_explicit(&set->nbytes, nbytes, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&set->cache->used, nbytes, memory_order_relaxed);
-}
-
 /* Returns the open or closed set with this shape, or NULL. The caller holds the lock. */
 static struct psti_cache_set *look(pst_cache *cache, const struct psti_cache_shape *shape)
 {
@@ -377,7 +279,7 @@ bool psti_cache_look(pst_cache *cache, const struct psti_cache_shape *shape,
 uint64_t psti_cache_clear(pst_cache *cache)
 {
     uint64_t before = atomic_load(&cache->used);
-    while (free_closed(cache))
+    while (psti_cache_free_closed(cache))
         ;
     uint64_t after = atomic_load(&cache->used);
     return after < before ? before - after : 0;

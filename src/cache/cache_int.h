@@ -112,8 +112,14 @@ struct pst_cache {
     atomic_uint n_closed; /* closed sets; changed only with the lock */
 };
 
-/* cache.c: takes bytes of the cache's budget for the set. Frees closed sets if the budget has too
- * little. */
+/* Bytes of a table of n entries. */
+static inline size_t psti_cache_table_nbytes(uint64_t n)
+{
+    return (size_t)(n ? n : 1) * sizeof(uint_fast64_t);
+}
+
+/* cache_budget.c: takes bytes of the cache's budget for the set. Frees closed sets if the budget
+ * has too little. */
 bool psti_cache_take(struct psti_cache_set *set, uint64_t nbytes);
 /* The same, but frees no set and counts no refusal. */
 bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes);
@@ -123,11 +129,17 @@ void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes);
 /* Takes bytes for an item that found no hole although it may have taken the bytes of one. Returns
  * false if the budget has too little. */
 bool psti_cache_pay_for_holes(struct psti_cache_set *set, uint64_t nbytes);
+/* Frees the set that has been closed for the longest time. Returns false if every set is still
+ * open. The caller does not hold the lock. */
+bool psti_cache_free_closed(pst_cache *cache);
+/* Frees a set, which no list has any more, and gives its bytes back. */
+void psti_cache_set_free(struct psti_cache_set *set);
+
 /* cache_advise.c: pst_cache_advise for a machine with that memory and that many ranks. */
 struct pst_cache_advice psti_cache_advise(uint64_t dataset_nbytes, uint64_t available_nbytes,
                                           unsigned n_ranks);
-/* As psti_cache_set_open, but frees no set: PST_ERROR_LIMIT if the table does not fit into what is
- * left of the budget. */
+/* cache.c: as psti_cache_set_open, but frees no set: PST_ERROR_LIMIT if the table does not fit into
+ * what is left of the budget. */
 enum pst_status psti_cache_set_open_free(pst_cache *cache, const struct psti_cache_shape *shape,
                                          struct psti_cache_set **out, struct pst_error *err);
 /* Holds the set that follows `set` in the cache's list (NULL: the first one), so that it is not
@@ -140,7 +152,6 @@ void psti_cache_set_drop(struct psti_cache_set *set);
 enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_shape *shape,
                                     bool (*take)(struct psti_cache_set *set, uint64_t nbytes),
                                     struct psti_cache_set **out, struct pst_error *err);
-void psti_cache_set_free(struct psti_cache_set *set);
 /* Finds a place for nbytes in the memory of a set, claimed. `pays`: where no hole is large enough,
  * what was taken from holes is taken from the budget instead. SIZE_MAX: there is no more memory. */
 size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes, bool pays);

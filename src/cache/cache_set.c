@@ -20,12 +20,10 @@
 
 #define STORE_FIRST 64 /* place of the first item in a shared set's memory */
 
-static size_t table_nbytes(uint64_t n) { return (size_t)(n ? n : 1) * sizeof(uint_fast64_t); }
-
 /* Makes the table of n entries. The memory of a store is zero at first. */
 static enum pst_status make_table(struct psti_cache_set *set, uint64_t n, struct pst_error *err)
 {
-    size_t nbytes = table_nbytes(n);
+    size_t nbytes = psti_cache_table_nbytes(n);
     void *table = NULL;
     if (!set->cache->shared) {
         set->table = psti_calloc(1, nbytes);
@@ -168,34 +166,6 @@ void psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache
         atomic_fetch_add(&set->hole_nbytes, hole->nbytes);
 }
 
-static void free_table(struct psti_cache_set *set)
-{
-    uint64_t n = 0;
-    if (set->table_fd < 0) {
-        psti_free(set->table);
-        return;
-    }
-    psti_format_cache_numbers(&set->shape, &n);
-    psti_sealed_unmap(set->table, table_nbytes(n));
-    close(set->table_fd);
-}
-
-void psti_cache_set_free(struct psti_cache_set *set)
-{
-    psti_cache_return(set, atomic_load(&set->nbytes));
-    while (set->extents) {
-        struct psti_cache_extent *extent = set->extents;
-        set->extents = extent->next;
-        psti_cache_memory_close(&extent->own);
-        psti_free(extent->runs);
-        psti_free(extent);
-    }
-    psti_free(set->holes);
-    psti_cache_memory_close(&set->memory);
-    free_table(set);
-    psti_free(set);
-}
-
 static uint64_t number_of(const struct psti_cache_set *set, uint64_t sample, uint32_t i_item)
 {
     return sample * set->shape.n_items + i_item;
@@ -334,6 +304,6 @@ struct psti_cache_export psti_cache_set_export(struct psti_cache_set *set)
     psti_format_cache_numbers(&set->shape, &n);
     return (struct psti_cache_export){.table_fd = set->table_fd,
                                       .memory_fd = set->memory.fd,
-                                      .table_nbytes = table_nbytes(n),
+                                      .table_nbytes = psti_cache_table_nbytes(n),
                                       .capacity = set->memory.capacity};
 }
