@@ -160,79 +160,6 @@ static bool place_parts(struct psti_collated *collated, size_t *at)
     return *at <= SIZE_MAX / 4;
 }
 
-/* The block
- * ------------------------------------------------------------------------------------------------
- */
-
-void psti_batch_block_free(pst_batch *batch)
-{
-    struct psti_pool *pool = batch->pool;
-    struct psti_block *block = &batch->block;
-    if (!block->data)
-        return;
-    if (block->part.own)
-        pool->host.unmake(pool->host.ctx, &block->part);
-    else
-        psti_free(block->data);
-    psti_batch_pool_uncharge(pool, block->nbytes);
-    *block = (struct psti_block){0};
-}
-
-/* Makes the block page-locked where the slot is, else plain. The budget has been charged. */
-static enum pst_status make_block(pst_batch *batch, size_t nbytes)
-{
-    struct psti_pool *pool = batch->pool;
-    struct psti_block *block = &batch->block;
-    enum pst_status status = PST_OK;
-    if (pool->has_host && pool->host.is_writable && batch->part.own) {
-        pthread_mutex_lock(&pool->family->lock);
-        status = pool->host.make(pool->host.ctx, nbytes, &block->part);
-        pthread_mutex_unlock(&pool->family->lock);
-        block->data = block->part.numbers;
-    }
-    if (status == PST_OK && !block->part.own)
-        block->data = psti_alloc_aligned(PSTI_CACHE_LINE, nbytes);
-    if (status != PST_OK || !block->data) {
-        *block = (struct psti_block){0};
-        return status != PST_OK ? status : PST_ERROR_MEMORY;
-    }
-    block->nbytes = nbytes;
-    return PST_OK;
-}
-
-/* Sees to it that the block has `nbytes` at least. */
-static enum pst_status hold_block(pst_batch *batch, size_t nbytes)
-{
-    struct psti_pool *pool = batch->pool;
-    if (nbytes <= batch->block.nbytes)
-        return PST_OK;
-    pthread_mutex_lock(&pool->family->lock);
-    psti_batch_block_free(batch);
-    pthread_mutex_unlock(&pool->family->lock);
-    size_t wanted = nbytes + nbytes / 8;
-    if (batch->n_rows_max == pool->batch_size) { /* not for one fetch of many rows */
-        size_t most = atomic_load(&pool->block_nbytes);
-        while (wanted > most && !atomic_compare_exchange_weak(&pool->block_nbytes, &most, wanted))
-            ;
-        wanted = most > wanted ? most : wanted;
-    }
-    if (!psti_batch_pool_charge(pool, wanted, false)) {
-        wanted = nbytes;
-        if (!psti_batch_pool_charge(pool, wanted, false))
-            return PST_ERROR_LIMIT;
-    }
-    enum pst_status status = make_block(batch, wanted);
-    if (status != PST_OK)
-        psti_batch_pool_uncharge(pool, wanted);
-    return status;
-}
-
-void *psti_batch_hold(pst_batch *batch, size_t nbytes, enum pst_status *status)
-{
-    *status = hold_block(batch, nbytes);
-    return *status == PST_OK ? batch->block.data : NULL;
-}
-
 /* Filling
  * ------------------------------------------------------------------------------------------------
  */
@@ -361,7 +288,8 @@ enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err)
         if (!place_parts(&batch->collated[i], &total))
             return psti_fail(err, PST_ERROR_LIMIT, "batch", "the padded rows are too large");
     }
-    enum pst_status status = hold_block(batch, total);
+    enum pst_status status;
+    (void)psti_batch_hold(batch, total, &status);
     if (status != PST_OK)
         return psti_fail(err, status, "batch", "no memory to put the rows of a batch together");
     for (uint32_t i = 0; i < pool->n_fields; i++) {

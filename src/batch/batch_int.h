@@ -106,13 +106,18 @@ bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, si
                                size_t *numbers, size_t *total);
 struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row);
 void psti_batch_fill_strides(struct pst_tensor *tensor);
-/* Frees and uncharges the block; the pool's lock must be held or the batch unshared. */
-void psti_batch_block_free(pst_batch *batch);
-/* Uncharges; the pool's lock must be held or the batch unshared. */
-void psti_batch_free(pst_batch *batch);
-void psti_batch_pool_free(struct psti_pool *pool);
+/* batch_memory.c: adds a chunk with space for `nbytes`. It is larger if the budget allows, for the
+ * rows to come. NULL: *status says why. The slot's lock must be held or the batch unshared. */
+struct psti_chunk *psti_batch_add_chunk(pst_batch *batch, size_t nbytes, enum pst_status *status);
+/* Frees and uncharges all chunks; the batch must be unshared. */
+void psti_batch_free_chunks(pst_batch *batch);
 /* Gives an unused slot without chunks a first chunk of the pool's rows_nbytes, if the budget has
  * plenty. */
 void psti_batch_hold_rows(pst_batch *batch);
+/* Frees and uncharges the block; the pool's lock must be held or the batch unshared. */
+void psti_batch_block_free(pst_batch *batch);
+/* batch_pool.c: uncharges; the pool's lock must be held or the batch unshared. */
+void psti_batch_free(pst_batch *batch);
+void psti_batch_pool_free(struct psti_pool *pool);
 
 #endif

@@ -185,31 +185,6 @@ bool psti_batch_pool_is_forked(const struct psti_pool *pool)
     return pool->family->owner != getpid();
 }
 
-bool psti_batch_pool_charge(struct psti_pool *pool, uint64_t nbytes, bool from_reserve)
-{
-    uint64_t reserve = from_reserve ? 0 : atomic_load(&pool->family->reserve);
-    uint64_t used = atomic_load(&pool->family->used), next;
-    do {
-        if (!psti_add_u64(used, nbytes, &next) || next > pool->family->limit ||
-            reserve > pool->family->limit - next)
-            return false;
-    } while (!atomic_compare_exchange_weak(&pool->family->used, &used, next));
-    uint64_t peak = atomic_load(&pool->family->peak);
-    while (peak < next && !atomic_compare_exchange_weak(&pool->family->peak, &peak, next))
-        ;
-    return true;
-}
-
-void psti_batch_pool_uncharge(struct psti_pool *pool, uint64_t nbytes)
-{
-    atomic_fetch_sub(&pool->family->used, nbytes);
-}
-
-void psti_batch_pool_set_reserve(struct psti_pool *pool, uint64_t nbytes)
-{
-    atomic_store(&pool->family->reserve, nbytes);
-}
-
 void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_stats *stats)
 {
     *stats = (struct psti_batch_pool_stats){.limit = pool->family->limit,
@@ -223,19 +198,9 @@ void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_
 /* True if the slot's memory came from pool->host. */
 static bool is_hosts(const pst_batch *batch) { return batch->pool->has_host && batch->part.own; }
 
-static void free_chunks(pst_batch *batch)
-{
-    while (batch->chunks) {
-        struct psti_chunk *chunk = batch->chunks;
-        batch->chunks = chunk->next;
-        psti_batch_pool_uncharge(batch->pool, PSTI_CACHE_LINE + chunk->nbytes);
-        psti_free(chunk);
-    }
-}
-
 void psti_batch_free(pst_batch *batch)
 {
-    free_chunks(batch);
+    psti_batch_free_chunks(batch);
     psti_batch_block_free(batch);
     psti_batch_pool_uncharge(batch->pool, batch->nbytes);
     batch->pool->n_slots--;
@@ -323,7 +288,7 @@ static void hold_rows(pst_batch *batch)
 {
     if (batch->chunks &&
         (batch->chunks->next || batch->chunks->nbytes < atomic_load(&batch->pool->rows_nbytes)))
-        free_chunks(batch);
+        psti_batch_free_chunks(batch);
     psti_batch_hold_rows(batch);
 }
 
@@ -506,7 +471,7 @@ void psti_batch_pool_trim(struct psti_pool *pool, uint32_t keep)
         pst_batch *batch = *at;
         if (keep > 0) {
             keep--;
-            free_chunks(batch);
+            psti_batch_free_chunks(batch);
             psti_batch_block_free(batch);
             at = &batch->next_free;
         } else {

@@ -12,9 +12,6 @@
 
 #include <string.h>
 
-#define CHUNK_MIN_NBYTES 4096
-#define CHUNK_STEP_MAX_NBYTES ((size_t)16 << 20)
-
 struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row)
 {
     int i_rows = batch->pool->fields[i_field].i_rows;
@@ -83,45 +80,6 @@ void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row)
     return array_row(batch, i_field, row);
 }
 
-/* Adds a chunk with space for `nbytes`. It is larger if the budget allows, for the rows to come. */
-static struct psti_chunk *add_chunk(pst_batch *batch, size_t nbytes, enum pst_status *status)
-{
-    size_t total =
-        batch->chunks ? 2 * batch->chunks->nbytes : atomic_load(&batch->pool->rows_nbytes);
-    if (batch->chunks && total > CHUNK_STEP_MAX_NBYTES)
-        total = CHUNK_STEP_MAX_NBYTES;
-    if (total < CHUNK_MIN_NBYTES)
-        total = CHUNK_MIN_NBYTES;
-    if (total < nbytes)
-        total = nbytes;
-    *status = PST_ERROR_LIMIT;
-    if (!psti_batch_pool_charge(batch->pool, PSTI_CACHE_LINE + total, false)) {
-        total = nbytes;
-        if (!psti_batch_pool_charge(batch->pool, PSTI_CACHE_LINE + total, false))
-            return NULL;
-    }
-    struct psti_chunk *chunk = psti_alloc_aligned(PSTI_CACHE_LINE, PSTI_CACHE_LINE + total);
-    if (!chunk) {
-        psti_batch_pool_uncharge(batch->pool, PSTI_CACHE_LINE + total);
-        *status = PST_ERROR_MEMORY;
-        return NULL;
-    }
-    *chunk = (struct psti_chunk){.next = batch->chunks, .nbytes = total};
-    batch->chunks = chunk;
-    return chunk;
-}
-
-void psti_batch_hold_rows(pst_batch *batch)
-{
-    struct psti_pool *pool = batch->pool;
-    uint64_t most = pool->family->limit - pool->family->limit / 4,
-             used = atomic_load(&pool->family->used);
-    size_t nbytes = atomic_load(&pool->rows_nbytes);
-    enum pst_status status;
-    if (!batch->chunks && nbytes && used < most && nbytes <= most - used)
-        add_chunk(batch, nbytes, &status);
-}
-
 static void *cut(pst_batch *batch, size_t nbytes, enum pst_status *status)
 {
     _Static_assert(sizeof(struct psti_chunk) <= PSTI_CACHE_LINE, "the header is one cache line");
@@ -129,7 +87,7 @@ static void *cut(pst_batch *batch, size_t nbytes, enum pst_status *status)
     pthread_mutex_lock(&batch->lock);
     struct psti_chunk *chunk = batch->chunks;
     if (!chunk || chunk->nbytes - chunk->used < nbytes)
-        chunk = add_chunk(batch, nbytes, status);
+        chunk = psti_batch_add_chunk(batch, nbytes, status);
     char *memory = NULL;
     if (chunk) {
         memory = (char *)chunk + PSTI_CACHE_LINE + chunk->used;
