@@ -28,7 +28,6 @@ CIRCLES: dict[str, list[int]] = {
     "pack": [2],
     "pli": [7, 3, 2],
     "serve": [15],
-    "storage": [4],
     "writer": [5],
 }
 

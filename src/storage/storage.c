@@ -12,7 +12,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #define N_THREADS_MAX 4096u
 
@@ -137,16 +136,6 @@ size_t psti_storage_buffer_alignment(const struct psti_storage *storage)
                                                                 : PSTI_CACHE_LINE;
 }
 
-void psti_storage_admit(struct psti_storage *storage, struct psti_read *read, int64_t owed_ns)
-{
-    read->next = NULL;
-    read->engine.deadline_ns = 0;
-    if (storage->pace != NULL)
-        read->engine.deadline_ns =
-            psti_storage_pace_admit(storage->pace, psti_clock_ns() + owed_ns,
-                                    read->engine.joined ? psti_storage_span(read) : read->nbytes);
-}
-
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n)
 {
     bool ordered = n > 1 && storage->options.by_place;
@@ -162,14 +151,6 @@ void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads,
     for (size_t i = 0; i < n; i++)
         psti_storage_admit(storage, reads[i], 0);
     storage->engine->submit(storage, reads, n);
-}
-
-void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read)
-{
-    if (storage->pace != NULL)
-        psti_storage_pace_hold(storage->pace, read);
-    else
-        read->done(read);
 }
 
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read)
@@ -220,13 +201,6 @@ enum pst_storage_kind psti_storage_kind_in_use(const struct psti_storage *storag
 const char *psti_storage_reason(const struct psti_storage *storage)
 {
     return atomic_load(&storage->n_fallback_uring) ? storage->broken_reason : storage->reason;
-}
-
-void psti_storage_uring_broke(struct psti_storage *storage, int os_error)
-{
-    snprintf(storage->broken_reason, sizeof storage->broken_reason,
-             "io_uring failed while reading (%s)", strerror(os_error));
-    atomic_store(&storage->n_fallback_uring, 1);
 }
 
 void psti_storage_stats(const struct psti_storage *storage, struct psti_storage_stats *stats)

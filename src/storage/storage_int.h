@@ -77,19 +77,12 @@ void psti_storage_finish(struct psti_storage *storage, struct psti_read *read);
 /* Runs all stages, or all after begin, by system calls of this thread, and finishes. */
 void psti_storage_execute(struct psti_storage *storage, struct psti_read *read);
 void psti_storage_execute_rest(struct psti_storage *storage, struct psti_read *read);
-/* Calls `done`, now or when the throttle allows it. The engine gives up `read`. */
-void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read);
-/* Asks the throttle when the request may complete. owed_ns: by its accounting the request begins
- * that much later than now. */
-void psti_storage_admit(struct psti_storage *storage, struct psti_read *read, int64_t owed_ns);
 
 /* Requests of several reads (storage_merge.c). A leader is one whose engine.joined is not NULL. */
 /* Joins neighbours. Returns the number of requests; they are the first ones of `reads` then. */
 size_t psti_storage_merge(const struct psti_storage *storage, struct psti_read **reads, size_t n);
 /* Puts reads by path in ascending place. */
 void psti_storage_sort(struct psti_read **reads, size_t n);
-/* Bytes from the first read's start to the last one's end. */
-uint64_t psti_storage_span(const struct psti_read *leader);
 /* Fills at most PSTI_STORAGE_VECTORS_MAX vectors and returns how many. */
 unsigned psti_storage_vectors(const struct psti_read *leader, void *sink, struct iovec *vectors);
 /* The request has ended; `result`: bytes that came, or minus errno. Counts, and delivers the reads
@@ -107,8 +100,6 @@ void psti_storage_count_fallback(struct psti_storage *storage);
 /* Calls posix_fadvise. Counts a refusal. */
 void psti_storage_advise(struct psti_storage *storage, int fd, uint64_t offset, uint64_t nbytes,
                          int advice);
-/* io_uring failed after it had worked. Called once. */
-void psti_storage_uring_broke(struct psti_storage *storage, int os_error);
 
 /* Throttle (storage_pace.c). With `with_thread`, psti_storage_pace_hold may be used. */
 enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_seconds,
@@ -125,6 +116,14 @@ void psti_storage_pace_wait(struct psti_storage_pace *pace, int64_t until_ns);
 /* With `cancelled` true, releases held reads and sleeping threads, and holds no later ones until a
  * call with false. */
 void psti_storage_pace_cancel(struct psti_storage_pace *pace, bool cancelled);
+/* The next three are there without a throttle, too. */
+/* Bytes that a request takes: from the first read's start to the last one's end. */
+uint64_t psti_storage_span(const struct psti_read *leader);
+/* Asks the throttle when the request may complete. owed_ns: by its accounting the request begins
+ * that much later than now. */
+void psti_storage_admit(struct psti_storage *storage, struct psti_read *read, int64_t owed_ns);
+/* Calls `done`, now or when the throttle allows it. The engine gives up `read`. */
+void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read);
 
 /* Engines. A failed open leaves nothing behind. */
 enum pst_status psti_storage_pool_open(struct psti_storage *storage, struct pst_error *err);

@@ -102,14 +102,6 @@ size_t psti_storage_merge(const struct psti_storage *storage, struct psti_read *
     return n_requests;
 }
 
-uint64_t psti_storage_span(const struct psti_read *leader)
-{
-    const struct psti_read *last = leader;
-    while (last->engine.joined != NULL)
-        last = last->engine.joined;
-    return last->offset + last->nbytes - leader->offset;
-}
-
 unsigned psti_storage_vectors(const struct psti_read *leader, void *sink, struct iovec *vectors)
 {
     unsigned n = 0;

@@ -196,3 +196,29 @@ void psti_storage_pace_close(struct psti_storage_pace **pace)
     pthread_mutex_destroy(&p->lock);
     psti_free(p);
 }
+
+uint64_t psti_storage_span(const struct psti_read *leader)
+{
+    const struct psti_read *last = leader;
+    while (last->engine.joined != NULL)
+        last = last->engine.joined;
+    return last->offset + last->nbytes - leader->offset;
+}
+
+void psti_storage_admit(struct psti_storage *storage, struct psti_read *read, int64_t owed_ns)
+{
+    read->next = NULL;
+    read->engine.deadline_ns = 0;
+    if (storage->pace != NULL)
+        read->engine.deadline_ns =
+            psti_storage_pace_admit(storage->pace, psti_clock_ns() + owed_ns,
+                                    read->engine.joined ? psti_storage_span(read) : read->nbytes);
+}
+
+void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read)
+{
+    if (storage->pace != NULL)
+        psti_storage_pace_hold(storage->pace, read);
+    else
+        read->done(read);
+}

@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -251,6 +252,14 @@ static void take_all(struct uring *u)
     }
 }
 
+/* Says why other calls read from now on, to who asks for the kind in use. Called once. */
+static void note_break(struct psti_storage *storage, int os_error)
+{
+    snprintf(storage->broken_reason, sizeof storage->broken_reason,
+             "io_uring failed while reading (%s)", strerror(os_error));
+    atomic_store(&storage->n_fallback_uring, 1);
+}
+
 /* The kernel accepts no more entries. Those that it has not seen are carried out here, and all
  * later ones. */
 static void give_up(struct uring *u, int error)
@@ -258,7 +267,7 @@ static void give_up(struct uring *u, int error)
     psti_log(PST_LOG_WARNING, "storage", "io_uring failed (%s); reading without it from now on",
              strerror(error));
     u->broken = true;
-    psti_storage_uring_broke(u->storage, error);
+    note_break(u->storage, error);
     struct io_uring_sq *sq = &u->ring.sq;
     unsigned head = __atomic_load_n(sq->khead, __ATOMIC_ACQUIRE);
     for (; head != sq->sqe_tail; head++) {
