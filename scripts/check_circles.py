@@ -25,7 +25,6 @@ CIRCLES: dict[str, list[int]] = {
     "fleet": [5],
     "images": [2],
     "loader": [13, 12, 5],
-    "pack": [2],
     "pli": [7, 3, 2],
     "serve": [15],
     "writer": [5],

@@ -55,6 +55,14 @@ struct psti_pack_plan {
 enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *source,
                                     const char *destination, const struct pst_pack_options *options,
                                     struct pst_error *err);
+/* Gives the source's class names to a new data set, or adds those that are new to an old one. */
+enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_writer *writer,
+                                       struct pst_error *err);
+void psti_pack_plan_free(struct psti_pack_plan *plan);
+
+/* Forms of a sample (pack_forms.c)
+ * ----------------------------------------------------------------------------- */
+
 /* Returns the forms of a field of the destination for a sample of the source; NULL if values are
  * copied as they are. */
 const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *plan,
@@ -69,10 +77,6 @@ bool psti_pack_plan_takes_jpegs(const struct psti_pack_plan *plan, enum pst_fiel
  * if all are absent (form NONE). */
 uint32_t psti_pack_choose(const struct pst_item *items, uint32_t n, uint32_t lossless,
                           enum pst_form form);
-/* Gives the source's class names to a new data set, or adds those that are new to an old one. */
-enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_writer *writer,
-                                       struct pst_error *err);
-void psti_pack_plan_free(struct psti_pack_plan *plan);
 
 /* Plan files and changes in place (pack_assign.c)
  * ----------------------------------------------------------------------------- */
