@@ -118,6 +118,10 @@ def test_old_and_new_keywords_load_the_same(packed):
     ({"device": ps.Gpu("cpu", part=0.5)}, "Gpu.part=0.5 needs device"),
     ({"order": ps.Pages(page_samples=0)}, "Pages.page_samples must be 1"),
     ({"order": ps.OnError("skip")}, "order is one of"),
+    ({"cache": ps.CacheUse(ps.CacheUse("8MiB"))}, "cache"),
+    ({"on_error": ps.OnError(ps.OnError("skip"))}, "on_error is one of"),
+    ({"share": ps.Share(ps.Share("x"))}, "share is the name of a group"),
+    ({"ragged": {"label": ps.Reading()}}, "ragged"),
 ])
 def test_wrong_keywords(packed, options, text):
     with pytest.raises(ps.errors.ArgumentError, match=text):
@@ -240,6 +244,18 @@ def test_arguments_without_a_plain_form(packed):
         ps.Loader.from_config(config, collate_fn=list)
     again = ps.Loader.from_config(config, collate_fn=list, cache=None, functions=None, batch_size=3)
     assert again.batch_size == 3 and next(iter(again)) == list(ps.Dataset(packed).fields) + ["index"]
+
+
+class Mine(T.GaussianBlur):
+    """An operation of the user's."""
+
+
+def test_operations_of_ones_own_have_no_plain_form(packed):
+    for transforms in ([Mine(3)], {"image": [T.RandomApply([Mine(3)], p=0.5)]}):
+        loader = ps.Loader(packed, transforms=transforms, indices=range(8))
+        config = json.loads(json.dumps(loader.config()))
+        assert config["absent"] == ["transforms"] and config["indices"] == list(range(8))
+        loader.close()
 
 
 @pytest.mark.parametrize(("config", "text"), [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _arguments, _files, _options
@@ -43,7 +43,7 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(part) for name, part in value.items()}
     if hasattr(value, "tolist") and not callable(value):  # of numpy or torch
         return value.tolist()
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         return [_plain(part) for part in value]
     raise _NoPlainForm
 
@@ -55,7 +55,21 @@ def _dtype(value: Any) -> Any:
 
 
 def _operations(value: Any) -> Any:
+    for op in _all_operations(value):
+        if type(op) is not getattr(_transforms, type(op).__name__, None):  # a class of the user's, which no file can name
+            raise _NoPlainForm
     return None if value is None else json.loads(_transforms.to_json(value))
+
+
+def _all_operations(value: Any) -> Iterator[_transforms.Transform]:
+    """Yields the operations of chains, and those that operations are made of."""
+    if isinstance(value, _transforms.Transform):
+        yield value
+        value = [getattr(value, field.name) for field in dataclasses.fields(value)]  # type: ignore[arg-type]
+    elif isinstance(value, Mapping):
+        value = list(value.values())
+    for part in value if isinstance(value, (list, tuple)) else ():
+        yield from _all_operations(part)
 
 
 def _views(value: Any) -> Any:
@@ -72,6 +86,8 @@ def _mixes(value: Any) -> Any:
     if value is None:
         return None
     ways = value if isinstance(value, Sequence) else [value]
+    if any(type(way) is not getattr(_transforms, type(way).__name__, None) for way in ways):
+        raise _NoPlainForm
     return [{"mix": type(way).__name__, **_plain({f.name: getattr(way, f.name) for f in _given_of(way)})} for way in ways]
 
 
