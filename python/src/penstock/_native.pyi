@@ -230,6 +230,8 @@ def pack(
     forms: Sequence[int],
     mask_forms: Sequence[int],
     options: dict[str, Any],
+    writer: dict[str, Any],
+    opening: dict[str, Any],
     progress: _Progress | None,
     bad_sample: _BadSample | None,
     kept_jpeg: _BadSample | None,

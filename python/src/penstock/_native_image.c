@@ -5,25 +5,11 @@
 
 #include <string.h>
 
-#define OPTION(key, kind)                                                                          \
-    {                                                                                              \
-#key, kind, offsetof(struct pst_decode_options, key), 0                                    \
-    }
-static const struct native_member option_members[] = {
-    OPTION(channels, NATIVE_U8),
-    OPTION(bits, NATIVE_U8),
-    OPTION(ignore_orientation, NATIVE_BOOL),
-    OPTION(palette_indices, NATIVE_BOOL),
-    OPTION(max_pixels, NATIVE_U64),
-    OPTION(orientation, NATIVE_U8),
-};
-
 static int read_options(PyObject *dict, struct pst_decode_options *options)
 {
     memset(options, 0, sizeof(*options));
     options->struct_size = sizeof(*options);
-    return native_dict_read(dict, option_members,
-                            sizeof(option_members) / sizeof(option_members[0]), options, "decode");
+    return native_struct_read(dict, PST_STRUCT_DECODE_OPTIONS, options, "decode");
 }
 
 /* probe(bytes, form, options) -> dict */

@@ -16,16 +16,6 @@ struct native_picture {
     Py_ssize_t shape[3], strides[3];
 };
 
-#define OPTION(key, kind)                                                                          \
-    {                                                                                              \
-#key, kind, offsetof(struct pst_images_options, key), 0                                    \
-    }
-static const struct native_member option_members[] = {
-    OPTION(cache_form, NATIVE_ENUM), OPTION(channels, NATIVE_U8),
-    OPTION(color, NATIVE_ENUM),      OPTION(ignore_orientation, NATIVE_BOOL),
-    OPTION(keep_bits, NATIVE_BOOL),  OPTION(no_verify, NATIVE_BOOL),
-};
-
 /* Images(dataset, field, cache, plan, options); plan: a byte for each sample, or None */
 static PyObject *images_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -45,8 +35,7 @@ static PyObject *images_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }
     struct pst_images_options options = {
         .struct_size = sizeof(options), .field = field, .interrupt = native_interrupt};
-    if (native_dict_read(dict, option_members, sizeof(option_members) / sizeof(option_members[0]),
-                         &options, "images") < 0)
+    if (native_struct_read(dict, PST_STRUCT_IMAGES_OPTIONS, &options, "images") < 0)
         return NULL;
     pst_dataset *source = ((struct native_dataset *)dataset)->handle;
     if (source == NULL)

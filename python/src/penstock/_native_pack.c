@@ -80,27 +80,6 @@ struct native_pack {
     struct pst_dataset_options source;
 };
 
-#define PACK(key, kind)                                                                            \
-    {                                                                                              \
-#key, kind, offsetof(struct native_pack, options.key), 0                                   \
-    }
-static const struct native_member pack_members[] = {
-    {"mode", NATIVE_ENUM, offsetof(struct native_pack, writer.mode), 0},
-    {"shard_nbytes", NATIVE_U64, offsetof(struct native_pack, writer.shard_nbytes), 0},
-    {"commit_nbytes", NATIVE_U64, offsetof(struct native_pack, writer.commit_nbytes), 0},
-    {"allow_unreadable", NATIVE_BOOL, offsetof(struct native_pack, source.allow_unreadable), 0},
-    {"ignore_labels", NATIVE_BOOL, offsetof(struct native_pack, source.ignore_labels), 0},
-    PACK(num_workers, NATIVE_U32),
-    PACK(verify_pixels, NATIVE_BOOL),
-    PACK(pli_tier, NATIVE_ENUM),
-    PACK(pli_effort, NATIVE_U32),
-    PACK(pli_max_error, NATIVE_U32),
-    PACK(pli_of_lossy, NATIVE_BOOL),
-    PACK(made_for, NATIVE_ENUM),
-    PACK(add_classes, NATIVE_BOOL),
-    PACK(resize, NATIVE_U32),
-};
-
 static int read_forms(PyObject *sequence, enum pst_form *forms, uint32_t *n_forms)
 {
     Py_ssize_t n = PySequence_Size(sequence);
@@ -158,17 +137,21 @@ static PyObject *report_dict(const struct pst_pack_report *report)
     return dict;
 }
 
-/* pack(source, destination, labels, masks, forms, mask_forms, options, progress, bad_sample,
- * kept_jpeg, plan) -> dict. The source is changed in place if the destination is None. */
+/* pack(source, destination, labels, masks, forms, mask_forms, options, writer, opening, progress,
+ * bad_sample, kept_jpeg, plan) -> dict. Options, writer and opening are dicts of members of
+ * pst_pack_options, pst_writer_options and pst_dataset_options. The source is changed in place if
+ * the destination is None. */
 PyObject *native_pack(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *source = NULL, *destination = NULL, *given, *columns, *forms_list, *masks_list, *dict;
+    PyObject *source = NULL, *destination = NULL, *given, *columns, *forms_list, *masks_list;
+    PyObject *dict, *writer, *opening;
     const char *labels, *plan, *mask_names[PST_MAX_FIELDS];
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&OzO!OOOOOOz:pack", PyUnicode_FSConverter, &source, &given,
+    if (!PyArg_ParseTuple(args, "O&OzO!OOOOOOOOz:pack", PyUnicode_FSConverter, &source, &given,
                           &labels, &PyTuple_Type, &columns, &forms_list, &masks_list, &dict,
-                          &watch.progress, &watch.bad_sample, &watch.kept_jpeg, &plan))
+                          &writer, &opening, &watch.progress, &watch.bad_sample,
+                          &watch.kept_jpeg, &plan))
         return NULL; /* ParseTuple has released the converter's object */
     if (given != Py_None && !PyUnicode_FSConverter(given, &destination)) {
         Py_DECREF(source);
@@ -191,8 +174,9 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     if (native_mask_names(columns, mask_names, &pack.source) < 0 ||
         read_forms(forms_list, forms, &options->n_forms) < 0 ||
         read_forms(masks_list, mask_forms, &options->n_mask_forms) < 0 ||
-        native_dict_read(dict, pack_members, sizeof(pack_members) / sizeof(pack_members[0]), &pack,
-                         "pack") < 0)
+        native_struct_read(dict, PST_STRUCT_PACK_OPTIONS, options, "pack") < 0 ||
+        native_struct_read(writer, PST_STRUCT_WRITER_OPTIONS, &pack.writer, "writer") < 0 ||
+        native_struct_read(opening, PST_STRUCT_DATASET_OPTIONS, &pack.source, "dataset") < 0)
         goto out;
     options->progress = on_progress;
     options->bad_sample = watch.bad_sample != Py_None ? on_bad_sample : NULL;

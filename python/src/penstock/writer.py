@@ -469,12 +469,13 @@ def pack(
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     bad: list[dict[str, Any]] = []
     kept: list[dict[str, Any]] = []
-    options = {
+    writing = {
         "mode": _RESUME if resume else _APPEND if append else _CREATE,
         "shard_nbytes": _options.nbytes("shard_size", shard_size),
         "commit_nbytes": _options.nbytes("commit_size", commit_size),
-        "allow_unreadable": allow_unreadable or skip,
-        "ignore_labels": bool(ignore_labels),
+    }
+    opening = {"allow_unreadable": allow_unreadable or skip, "ignore_labels": bool(ignore_labels)}
+    options = {
         "num_workers": max(1, _options.workers(num_workers)),
         "verify_pixels": verify_samples or verify_pixels,
         "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
@@ -493,6 +494,8 @@ def pack(
         _form_numbers(forms),
         _form_numbers(mask_forms),
         options,
+        writing,
+        opening,
         progress,
         _collector(bad, None) if skip else None,
         _collector(kept, None, _KEPT_LISTED),
@@ -576,7 +579,6 @@ def repack(
             "pli" not in (*(forms or ()), *(mask_forms or ())):
         raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
     options = {
-        "commit_nbytes": _options.nbytes("commit_size", commit_size),
         "num_workers": max(1, _options.workers(num_workers)),
         "verify_pixels": verify_samples or verify_pixels,
         "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
@@ -592,6 +594,8 @@ def repack(
         _form_numbers(forms),
         _form_numbers(mask_forms),
         options,
+        {"commit_nbytes": _options.nbytes("commit_size", commit_size)},
+        {},
         progress,
         None,
         _collector(kept, None, _KEPT_LISTED),
