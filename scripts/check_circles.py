@@ -27,7 +27,6 @@ CIRCLES: dict[str, list[int]] = {
     "loader": [13, 12, 5],
     "pli": [7, 3, 2],
     "serve": [15],
-    "writer": [5],
 }
 
 

@@ -12,32 +12,10 @@
 #include "base/bits.h"
 #include "base/fail.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { SHARD_BUFFER_NBYTES = 4 << 20, RAW_ALIGNMENT = 64, ITEM_ALIGNMENT = 8 };
-
-bool psti_writer_push_shard(pst_writer *writer, uint64_t nbytes, uint64_t n_items)
-{
-    if (writer->n_shards == writer->shards_cap) {
-        uint32_t cap = writer->shards_cap == 0 ? 64 : writer->shards_cap * 2;
-        struct psti_writer_shard *larger =
-            cap > writer->shards_cap ? psti_realloc(writer->shards, cap * sizeof *larger) : NULL;
-        if (larger == NULL)
-            return false;
-        writer->shards = larger;
-        writer->shards_cap = cap;
-    }
-    struct psti_writer_shard *shard = &writer->shards[writer->n_shards];
-    *shard = (struct psti_writer_shard){.nbytes = nbytes, .n_items = n_items};
-    if (writer->rewrites)
-        psti_format_rewritten_name(writer->n_shards, writer->base_generation + 1, shard->name);
-    else
-        psti_format_shard_name(writer->n_shards, shard->name);
-    writer->n_shards++;
-    return true;
-}
 
 /* Names the data set in an error, and the sample if it is known. */
 static enum pst_status complete(const pst_writer *writer, enum pst_status status,
@@ -45,14 +23,6 @@ static enum pst_status complete(const pst_writer *writer, enum pst_status status
 {
     psti_error_set_dataset(err, writer->path);
     return status;
-}
-
-/* Ends all writing. The bytes on the disk since the last commit can no longer be trusted. */
-enum pst_status psti_writer_give_up(pst_writer *writer, enum pst_status status,
-                                    struct pst_error *err)
-{
-    writer->state = PSTI_WRITER_FAILED;
-    return complete(writer, status, err);
 }
 
 uint32_t pst_writer_n_fields(const pst_writer *writer) { return writer->n_fields; }
@@ -67,29 +37,6 @@ uint64_t pst_writer_count(const pst_writer *writer) { return writer->n_samples; 
 bool pst_writer_has(const pst_writer *writer, const char *name)
 {
     return psti_writer_names_has(&writer->names, name, strlen(name));
-}
-
-void psti_writer_destroy(pst_writer *writer)
-{
-    psti_decode_close(&writer->decoder);
-    psti_output_close(&writer->shard);
-    psti_output_close(&writer->journal);
-    psti_writer_names_free(&writer->names);
-    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
-        psti_free(writer->classes[i].text);
-    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
-        psti_free(writer->pairs[i]);
-    psti_free(writer->shards);
-    psti_free(writer->body);
-    pst_dataset_close(&writer->base);
-    if (writer->pid == getpid())
-        psti_writer_unlock(&writer->dir, PSTI_LOCK_NAME, &writer->lock_fd);
-    else if (writer->lock_fd >= 0)
-        close(writer->lock_fd);
-    if (writer->dir.fd >= 0)
-        close(writer->dir.fd);
-    psti_free(writer->path);
-    psti_free(writer);
 }
 
 /* Add ----------------------------------------------------------------------- */

@@ -81,10 +81,21 @@ struct pst_writer {
     const struct pst_value *lists[PST_MAX_FIELDS];
 };
 
-/* writer_open.c */
+/* writer_state.c */
+/* Adds a shard to the list, and names it. False if there is no memory. */
+bool psti_writer_push_shard(pst_writer *writer, uint64_t nbytes, uint64_t n_items);
+/* In a change in place: true if the shard is the base's file. */
+bool psti_writer_is_adopted(const pst_writer *writer, uint32_t number);
+/* Ends all writing after a failure: only close is allowed. */
+enum pst_status psti_writer_give_up(pst_writer *writer, enum pst_status status,
+                                    struct pst_error *err);
 /* Undoes the open of a data set that was not begun: removes the directory if this writer made
  * it, and releases the lock. */
 void psti_writer_undo_directory(pst_writer *writer);
+/* Frees everything and releases the lock; writes nothing. */
+void psti_writer_destroy(pst_writer *writer);
+
+/* writer_open.c */
 /* Steps of an open, for writer_rewrite.c. */
 enum pst_status psti_writer_new(const char *path, const struct pst_writer_options *options,
                                 pst_writer **out, struct pst_error *err);
@@ -95,7 +106,11 @@ enum pst_status psti_writer_open_journal(pst_writer *writer,
                                          struct pst_field fields[PST_MAX_FIELDS],
                                          uint32_t *n_fields, bool *has, struct pst_error *err);
 
-/* writer_rewrite.c */
+/* writer_leftovers.c */
+/* Removes what no index names: shards, second names of indexes. `base` has the index in force.
+ * Shards of a change that goes on, which are of generation `kept`, stay up to number n_kept - 1. */
+enum pst_status psti_writer_tidy(pst_writer *writer, const pst_dataset *base, uint32_t kept,
+                                 uint32_t n_kept, struct pst_error *err);
 /* Before an append: ends a change in place whose index is in force already. An unfinished one is
  * PST_ERROR_INCOMPLETE. */
 enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err);
@@ -200,12 +215,6 @@ enum pst_status psti_writer_leave_shard(pst_writer *writer, struct pst_error *er
  * enough for it. */
 enum pst_status psti_writer_put_journal(pst_writer *writer, const struct pst_sample *sample,
                                         size_t name_nbytes, struct pst_error *err);
-/* Ends all writing after a failure: only close is allowed. */
-enum pst_status psti_writer_give_up(pst_writer *writer, enum pst_status status,
-                                    struct pst_error *err);
-/* Frees everything and releases the lock; writes nothing. */
-void psti_writer_destroy(pst_writer *writer);
-bool psti_writer_push_shard(pst_writer *writer, uint64_t nbytes, uint64_t n_items);
 
 /* writer_geometry.c: called after the values were checked. *i_field is the field at fault. */
 enum pst_status psti_writer_check_geometry(const pst_writer *writer,

@@ -293,18 +293,6 @@ enum pst_status psti_writer_new(const char *path, const struct pst_writer_option
     return PST_OK;
 }
 
-/* Only with the lock: without it the directory may be another writer's by now. */
-void psti_writer_undo_directory(pst_writer *writer)
-{
-    if (!writer->made_directory || writer->lock_fd < 0 ||
-        psti_writer_exists(&writer->dir, PSTI_JOURNAL_NAME))
-        return;
-    unlinkat(writer->dir.fd, PSTI_JOURNAL_TMP_NAME, 0);
-    unlinkat(writer->dir.fd, PSTI_INDEX_TMP_NAME, 0);
-    psti_writer_unlock(&writer->dir, PSTI_LOCK_NAME, &writer->lock_fd);
-    rmdir(writer->path);
-}
-
 enum pst_status pst_writer_open(const char *path, const struct pst_field *fields, uint32_t n_fields,
                                 const struct pst_writer_options *options, pst_writer **out,
                                 struct pst_error *err)

@@ -3,239 +3,15 @@
  * One thread. The new state is written like a new data set, with a journal named repack.pst, and
  * into shards whose names bear the new generation. Nothing of the old state is touched before the
  * new index is in force. Crashes leave the old state and a journal, or the new state and files that
- * no index names. The next writer finishes or removes either.
- *
- * Every reader holds a shared lock on the index that it has open. The old index keeps a second name
- * until nobody holds it, and so long its shards stay. Appends give it one, too: the shards that
- * their readers have open are removed by the next change in place. */
+ * no index names. The next writer finishes or removes either (writer_leftovers.c). */
 #include "writer/writer_int.h"
 
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "dataset/dataset.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-/* Leftovers ------------------------------------------------------------------ */
-
-/* True if the shard is the base's file. */
-static bool is_adopted(const pst_writer *writer, uint32_t number)
-{
-    char name[PSTI_SHARD_NAME_CAP];
-    psti_format_rewritten_name(number, writer->base_generation + 1, name);
-    return strcmp(name, writer->shards[number].name) != 0;
-}
-
-/* Parses the name of a rewritten shard. */
-static bool is_rewritten(const char *name, uint32_t *number, uint32_t *generation)
-{
-    char again[PSTI_SHARD_NAME_CAP];
-    if (sscanf(name, "shard-%" SCNu32 ".%8" SCNx32 ".pst", number, generation) != 2)
-        return false;
-    psti_format_rewritten_name(*number, *generation, again);
-    return strcmp(again, name) == 0;
-}
-
-static bool is_plain(const char *name, uint32_t *number)
-{
-    char again[PSTI_SHARD_NAME_CAP];
-    if (sscanf(name, "shard-%" SCNu32 ".pst", number) != 1)
-        return false;
-    psti_format_shard_name(*number, again);
-    return strcmp(again, name) == 0;
-}
-
-/* True if the old index under this name is still read, or if that cannot be told. */
-static bool is_read(const struct psti_writer_dir *dir, const char *name)
-{
-    struct stat ours, st;
-    int fd = psti_writer_open_read(dir, name, &st);
-    if (fd < 0)
-        return errno != ENOENT;
-    /* A crash before the rename leaves a second name of the index that is in force. */
-    bool in_force = fstatat(dir->fd, PSTI_INDEX_NAME, &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
-                    ours.st_ino == st.st_ino && ours.st_dev == st.st_dev;
-    bool read = !in_force && flock(fd, LOCK_EX | LOCK_NB) != 0;
-    close(fd);
-    return read;
-}
-
-/* Removes the names of old indexes that nobody reads. *waits: some are read. */
-static enum pst_status drop_indexes(const struct psti_writer_dir *dir, bool *waits,
-                                    struct pst_error *err)
-{
-    const struct dirent *entry;
-    DIR *list;
-    *waits = false;
-    enum pst_status status = psti_writer_list(dir, &list, err);
-    if (status != PST_OK)
-        return status;
-    while (status == PST_OK && (entry = readdir(list)) != NULL) {
-        if (strncmp(entry->d_name, PSTI_OLD_INDEX_PREFIX, strlen(PSTI_OLD_INDEX_PREFIX)) != 0)
-            continue;
-        if (is_read(dir, entry->d_name))
-            *waits = true;
-        else
-            status = psti_writer_unlink(dir, entry->d_name, err);
-    }
-    closedir(list);
-    return status;
-}
-
-/* Removes shards that the index in force, that of `base`, does not name. Those of a change that
- * goes on, which are of generation `kept`, stay up to its shard number n_kept - 1. */
-static enum pst_status drop_shards(const struct psti_writer_dir *dir, const pst_dataset *base,
-                                   uint32_t kept, uint32_t n_kept, struct pst_error *err)
-{
-    const struct dirent *entry;
-    DIR *list;
-    enum pst_status status = psti_writer_list(dir, &list, err);
-    if (status != PST_OK)
-        return status;
-    while (status == PST_OK && (entry = readdir(list)) != NULL) {
-        struct psti_index_shard shard = {.nbytes = 0};
-        uint32_t number, generation = 0;
-        bool rewritten = is_rewritten(entry->d_name, &number, &generation);
-        if (!rewritten && !is_plain(entry->d_name, &number))
-            continue;
-        if (rewritten && generation == kept && number < n_kept)
-            continue;
-        /* Shards behind the last one are those of an append. */
-        if (!rewritten && number >= pst_dataset_n_files(base))
-            continue;
-        if (number < pst_dataset_n_files(base)) {
-            status = psti_dataset_shard(base, number, &shard, err);
-            if (status == PST_OK && strcmp(shard.name, entry->d_name) == 0)
-                continue;
-        }
-        if (status == PST_OK)
-            status = psti_writer_unlink(dir, entry->d_name, err);
-    }
-    closedir(list);
-    return status;
-}
-
-/* True if the index at the path that `base` was opened by is the one in the writer's directory. The
- * path of a data set may lead elsewhere by now, and shards are removed by what its index says. */
-static bool lies_here(const pst_writer *writer, const pst_dataset *base)
-{
-    char path[PATH_MAX];
-    struct stat ours, its;
-    int n = snprintf(path, sizeof path, "%s/" PSTI_INDEX_NAME, pst_dataset_path(base));
-    return n > 0 && (size_t)n < sizeof path && stat(path, &its) == 0 &&
-           fstatat(writer->dir.fd, PSTI_INDEX_NAME, &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
-           ours.st_ino == its.st_ino && ours.st_dev == its.st_dev &&
-           memcmp(pst_dataset_id(base), writer->id, sizeof writer->id) == 0;
-}
-
-/* Removes what no index names: shards, second names of indexes. `base` has the index in force. */
-static enum pst_status tidy(pst_writer *writer, const pst_dataset *base, uint32_t kept,
-                            uint32_t n_kept, struct pst_error *err)
-{
-    if (!lies_here(writer, base))
-        return PST_OK;
-    enum pst_status status = drop_indexes(&writer->dir, &writer->waits, err);
-    if (status == PST_OK && !writer->waits)
-        status = drop_shards(&writer->dir, base, kept, n_kept, err);
-    return status;
-}
-
-static enum pst_status read_header(const pst_writer *writer, struct psti_journal_header *header,
-                                   struct pst_field fields[PST_MAX_FIELDS], struct pst_error *err)
-{
-    memset(header, 0, sizeof *header);
-    return psti_writer_read_journal_header(&writer->dir, PSTI_REPACK_NAME, header, fields, err);
-}
-
-/* True if the journal is of a change to the state that is in force, so that it can go on. Else it
- * is merged, or older software has appended since, and nobody needs it. */
-static bool is_unfinished(const pst_writer *writer, const struct psti_journal_header *header)
-{
-    return memcmp(header->id, writer->id, sizeof header->id) == 0 &&
-           header->base_generation == writer->base_generation;
-}
-
-enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err)
-{
-    struct pst_field fields[PST_MAX_FIELDS];
-    struct psti_journal_header header;
-    if (psti_writer_exists(&writer->dir, PSTI_REPACK_NAME)) {
-        enum pst_status status = read_header(writer, &header, fields, err);
-        if (status != PST_OK)
-            return status;
-        if (is_unfinished(writer, &header))
-            return psti_fail(err, PST_ERROR_INCOMPLETE, "writer",
-                             "a change in place was interrupted: finish it (the same `penstock "
-                             "repack` again), or remove " PSTI_REPACK_NAME " to give it up");
-        status = psti_writer_sync_directory(&writer->dir, err);
-        if (status == PST_OK)
-            status = psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, err);
-        if (status != PST_OK)
-            return status;
-    }
-    /* A failure to remove what is not needed is no reason to refuse. */
-    (void)!tidy(writer, writer->base, 0, 0, NULL);
-    return PST_OK;
-}
-
-void psti_writer_drop_old(pst_writer *writer)
-{
-    pst_dataset *now = NULL;
-    pst_dataset_close(&writer->base); /* its lock would keep the old shards */
-    if (pst_dataset_open(writer->path, NULL, &now, NULL) == PST_OK)
-        (void)!tidy(writer, now, 0, 0, NULL);
-    pst_dataset_close(&now);
-}
-
-void psti_writer_abandon(pst_writer *writer)
-{
-    pst_dataset *now = NULL;
-    psti_output_close(&writer->shard);
-    psti_output_close(&writer->journal);
-    /* Where the new index is in force, but perhaps not durable yet, the next writer settles it. */
-    if (pst_dataset_open(writer->path, NULL, &now, NULL) != PST_OK ||
-        psti_dataset_generation(now) != writer->base_generation) {
-        pst_dataset_close(&now);
-        return;
-    }
-    /* The journal goes first: without it, the shards are leftovers to any writer. */
-    (void)!psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, NULL);
-    (void)!psti_writer_unlink(&writer->dir, PSTI_REPACK_TMP_NAME, NULL);
-    (void)!psti_writer_unlink(&writer->dir, PSTI_INDEX_TMP_NAME, NULL);
-    (void)!tidy(writer, now, 0, 0, NULL);
-    pst_dataset_close(&now);
-}
-
-uint32_t psti_writer_rewrite_n_adopted(const pst_writer *writer)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < writer->n_shards; i++)
-        n += is_adopted(writer, i);
-    return n;
-}
-
-enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error *err)
-{
-    char name[64], path[PATH_MAX];
-    snprintf(name, sizeof name, PSTI_OLD_INDEX_PREFIX "%" PRIu64, writer->base_generation);
-    enum pst_status status = psti_writer_unlink(&writer->dir, name, err);
-    if (status != PST_OK)
-        return status;
-    /* A file system without hard links does not show who reads the old index. */
-    if (linkat(writer->dir.fd, PSTI_INDEX_NAME, writer->dir.fd, name, 0) == 0 || errno == EPERM ||
-        errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK)
-        return PST_OK;
-    psti_writer_dir_path(&writer->dir, name, path);
-    return psti_fail_os(err, errno, "writer", path, -1, "cannot give the old index a second name");
-}
 
 /* Open ---------------------------------------------------------------------- */
 
@@ -308,7 +84,7 @@ static enum pst_status go_on(pst_writer *writer, struct pst_error *err)
     if (status == PST_OK)
         status = psti_writer_check_records(writer, err);
     uint32_t last = writer->n_shards - 1;
-    writer->last_is_linked = writer->n_shards == 0 || is_adopted(writer, last);
+    writer->last_is_linked = writer->n_shards == 0 || psti_writer_is_adopted(writer, last);
     if (status == PST_OK && !writer->last_is_linked) {
         struct stat st;
         const struct psti_writer_shard *shard = &writer->shards[last];
@@ -330,7 +106,8 @@ static enum pst_status begin(pst_writer *writer, bool *again, struct pst_error *
     struct psti_journal_header header = {0};
     bool has = psti_writer_exists(&writer->dir, PSTI_REPACK_NAME);
     /* A header that cannot be read is that of a file which nobody needs. */
-    has = has && read_header(writer, &header, fields, NULL) == PST_OK;
+    has = has && psti_writer_read_journal_header(&writer->dir, PSTI_REPACK_NAME, &header, fields,
+                                                 NULL) == PST_OK;
     has = has && goes_on(writer, &header, fields);
     enum pst_status status = PST_OK;
     if (has) {
@@ -341,8 +118,8 @@ static enum pst_status begin(pst_writer *writer, bool *again, struct pst_error *
     } else
         status = psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, err);
     if (status == PST_OK)
-        status = tidy(writer, writer->base, (uint32_t)writer->base_generation + 1,
-                      has ? writer->n_shards : 0, err);
+        status = psti_writer_tidy(writer, writer->base, (uint32_t)writer->base_generation + 1,
+                                  has ? writer->n_shards : 0, err);
     if (status == PST_OK && !has) {
         status = psti_writer_journal_create(writer, err);
         writer->last_is_linked = true;
@@ -371,7 +148,7 @@ static enum pst_status open_locked(pst_writer *writer, const struct pst_field *f
         status = psti_writer_sync_directory(&writer->dir, err);
         if (status == PST_OK)
             status = psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, err);
-        return status == PST_OK ? tidy(writer, writer->base, 0, 0, err) : status;
+        return status == PST_OK ? psti_writer_tidy(writer, writer->base, 0, 0, err) : status;
     }
     if (memcmp(identity, psti_dataset_bytes_identity(writer->base), PST_IDENTITY_NBYTES) != 0)
         return psti_fail(err, PST_ERROR_BUSY, "writer",
@@ -433,7 +210,7 @@ bool psti_writer_rewrite_is_adopting(const pst_writer *writer)
 {
     struct psti_index_shard old = {.nbytes = 0};
     uint32_t last = writer->n_shards - 1;
-    return writer->n_shards > 0 && is_adopted(writer, last) &&
+    return writer->n_shards > 0 && psti_writer_is_adopted(writer, last) &&
            psti_dataset_shard(writer->base, last, &old, NULL) == PST_OK &&
            writer->shards[last].n_items < old.n_items;
 }
