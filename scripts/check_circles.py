@@ -23,7 +23,6 @@ CIRCLES: dict[str, list[int]] = {
     "dataset": [12],
     "decode": [13, 5],
     "fleet": [5],
-    "images": [2],
     "loader": [13, 12, 5],
     "pli": [7, 3, 2],
     "serve": [15],
