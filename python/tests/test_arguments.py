@@ -128,6 +128,29 @@ def test_wrong_keywords(packed, options, text):
         ps.Loader(packed, **options)
 
 
+@pytest.mark.parametrize(("options", "text"), [
+    ({"share": ps.Share("x", wait="5")}, r"Share\.wait is a number"), ({"device": ps.Gpu(part="0.5")}, r"Gpu\.part is a number"),
+    ({"annotations": ps.Annotations(min_area="1")}, r"Annotations\.min_area is a number"),
+    ({"annotations": ps.Annotations(min_visibility=True)}, r"Annotations\.min_visibility is a number"),
+    ({"annotations": ps.Annotations(keep_boxes="no")}, r"Annotations\.keep_boxes is True or False"),
+    ({"annotations": ps.Annotations(own_geometry=3)}, r"Annotations\.own_geometry is a list of names"),
+    ({"annotations": ps.Annotations(made_for=3)}, "made_for is one of upright, stored"),
+    ({"annotations": ps.Annotations(pairs=3)}, r"Annotations\.pairs is a list of pairs"),
+    ({"ragged": ps.Padded(value="3")}, r"Padded\.value is a number"),
+    ({"watch": ps.Watch(live="no")}, r"Watch\.live is True or False"),
+    ({"watch": ps.Watch(trace=3)}, r"Watch\.trace is the path"), ({"reading": ps.Reading(throttle=5)}, r"Reading\.throttle is \("),
+    ({"reading": ps.Reading(throttle=("a", 0))}, r"Reading\.throttle is a number"), ({"weights": "x"}, "weights are numbers"),
+    ({"forms": ps.Forms(allowed=3)}, r"Forms\.allowed is a dict"),
+    ({"functions": ps.Functions(timeout=True)}, "timeout is a number"),
+    ({"fields": 3}, "fields is a list of names"), ({"plan": 3}, "plan is a Plan"), ({"collate_fn": 3}, "collate_fn is a function"),
+    ({"host_memory": None}, "host_memory is bytes"), ({"host_memory": True}, "host_memory is bytes"),
+])  # fmt: skip
+def test_kinds_of_values(packed, options, text):
+    """Texts that Python would take for true, and numbers in the place of anything else, are errors also if no field uses them."""
+    with pytest.raises(ps.errors.ArgumentError, match=text):
+        ps.Loader(packed, **options)
+
+
 def test_objects_are_frozen_and_equal():
     reading = ps.Reading("threads", page_cache="direct")
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
+from types import NoneType
 from typing import Any, TypedDict
 
 from . import _options
 from . import arguments as _groups
+from ._schema import Keypoints
 from .errors import ArgumentError
 
 # Why TorchDataset refuses an argument.
@@ -83,16 +86,70 @@ GROUPS: dict[str, type] = {
 
 def _names(shown: str, value: Any) -> Any:
     """Makes a tuple of a list of names. A text would be a list of letters."""
-    if isinstance(value, str):
+    if isinstance(value, str) or not isinstance(value, (Iterable, NoneType)):
         raise ArgumentError(f"{shown} is a list of names, not {value!r}")
     return value if value is None or isinstance(value, Mapping) else tuple(value)
+
+
+def _truth(shown: str, value: Any) -> Any:
+    """Makes a bool, also of each value of a dict per field."""
+    if isinstance(value, Mapping):
+        return {name: _options.flag(shown, part) for name, part in value.items()}
+    return _options.flag(shown, value)
+
+
+def _number(shown: str, value: Any) -> Any:
+    """Refuses texts and truth values in the place of a number, also in a dict per field. None stays."""
+    for part in value.values() if isinstance(value, Mapping) else (value,):
+        if part is not None and (isinstance(part, bool) or not isinstance(part, Real)):
+            raise ArgumentError(f"{shown} is a number, not {part!r}")
+    return value
+
+
+def _function(shown: str, value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise ArgumentError(f"{shown} is a function, not {value!r}")
+    return value
+
+
+def _dict(shown: str, value: Any) -> Any:
+    if not isinstance(value, (Mapping, NoneType)):
+        raise ArgumentError(f"{shown} is a dict by field, not {value!r}")
+    return value
+
+
+def _throttle(shown: str, value: Any) -> Any:
+    for part in value if isinstance(value, Sequence) and not isinstance(value, str) else (value or None,):
+        _number(shown, part)
+    if isinstance(value, Real) and value:
+        raise ArgumentError(f"{shown} is (bytes per second, seconds) or (..., requests at a time), not {value!r}")
+    return value
+
+
+def _side(shown: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _side(shown, part) for name, part in value.items()}
+    _options.made_for(value)
+    return value
+
+
+def _pairs(shown: str, value: Any) -> Any:
+    if not isinstance(value, (Mapping, Keypoints, Iterable, NoneType)) or isinstance(value, str):
+        raise ArgumentError(f"{shown} is a list of pairs (left, right), not {value!r}")
+    return value
 
 
 def _device(_shown: str, value: Any) -> str:
     return _options.device_name(value)
 
 
-def _trace(_shown: str, value: Any) -> Any:
+def _live(shown: str, value: Any) -> Any:
+    return None if value is None else _options.flag(shown, value)
+
+
+def _trace(shown: str, value: Any) -> Any:
+    if not isinstance(value, (str, os.PathLike, NoneType)):
+        raise ArgumentError(f"{shown} is the path of a file, not {value!r}")
     return None if value is None else _options.absolute(value) if os.fspath(value) else ""
 
 
@@ -107,23 +164,25 @@ BOXES, FAULTS, WATCHING = "Masks, boxes, keypoints", "Bad samples", "Plans and w
 TABLE: tuple[Argument, ...] = (
     Argument("dataset", None, DATA, torch=_OF_ITSELF),
     Argument("batch_size", 1, BATCH, torch=_OF_DATA_LOADER, analysis=(STORED,)),
-    Argument("shuffle", False, ORDER, torch=_OF_DATA_LOADER),
+    Argument("shuffle", False, ORDER, torch=_OF_DATA_LOADER, convert=_truth),
     Argument("seed", 0, ORDER, torch=_OF_ITSELF),
     Argument("transforms", None, PIXEL, torch=_OF_ITSELF),
     Argument("device", "cpu", ACCELERATOR, torch=_OF_GPU, convert=_device),
     Argument("decode", "auto", ACCELERATOR, of="device", old="decode", plan=(str,), torch=_OF_GPU),
-    Argument("gpu_part", None, ACCELERATOR, of="device", member="part", old="gpu_share", plan=(int, float), torch=_OF_GPU),
+    Argument("gpu_part", None, ACCELERATOR, of="device", member="part", old="gpu_share", plan=(int, float), torch=_OF_GPU,
+             convert=_number),  # fmt: skip
     Argument("device_memory", None, ACCELERATOR, of="device", member="memory", old="device_memory", torch=_OF_GPU),
     Argument("dtype", None, PIXEL, analysis=(PIXELS,)),
     Argument("layout", "NCHW", PIXEL, analysis=(PIXELS,)),
     Argument("channels", None, PIXEL, analysis=(PIXELS,)),
     Argument("bits", None, PIXEL, of="decoding", old="bits", analysis=(PIXELS,)),
-    Argument("ignore_orientation", False, PIXEL, of="decoding", old="ignore_orientation", analysis=(PIXELS,)),
-    Argument("scaled_decode", False, PIXEL, of="decoding", member="scaled", old="scaled_decode", analysis=(PIXELS,)),
+    Argument("ignore_orientation", False, PIXEL, of="decoding", old="ignore_orientation", analysis=(PIXELS,), convert=_truth),
+    Argument("scaled_decode", False, PIXEL, of="decoding", member="scaled", old="scaled_decode", analysis=(PIXELS,),
+             convert=_truth),  # fmt: skip
     Argument("max_pixels", None, PIXEL, of="decoding", old="max_pixels", analysis=(PIXELS,)),
     Argument("num_workers", None, STORAGE, torch=_OF_DATA_LOADER, plan=(int,), analysis=(STORED,)),
-    Argument("drop_last", False, ORDER, torch=_OF_DATA_LOADER),
-    Argument("pad_epoch", True, ORDER, old="padding", torch=_OF_DATA_LOADER),
+    Argument("drop_last", False, ORDER, torch=_OF_DATA_LOADER, convert=_truth),
+    Argument("pad_epoch", True, ORDER, old="padding", torch=_OF_DATA_LOADER, convert=_truth),
     Argument("rank", None, ORDER, torch=_OF_DATA_LOADER),
     Argument("world_size", None, ORDER, torch=_OF_DATA_LOADER),
     Argument("order", None, ORDER, torch=_OF_DATA_LOADER, plan=(str,)),
@@ -141,29 +200,31 @@ TABLE: tuple[Argument, ...] = (
     Argument("fields", None, DATA, convert=_names),
     Argument("encoded", (), DATA, convert=_names),
     Argument("form_parts", None, DATA, of="forms", member="parts", plan=(dict,)),
-    Argument("allowed_forms", None, DATA, of="forms", member="allowed", old="variants"),
+    Argument("allowed_forms", None, DATA, of="forms", member="allowed", old="variants", convert=_dict),
     Argument("form_choice", "batch", DATA, of="forms", member="choice", old="form_choice"),
     Argument("views", None, PIXEL),
     Argument("mix", None, PIXEL),
     Argument("per_box", None, BOXES, of="annotations", old="per_box", convert=_names),
-    Argument("min_area", 1.0, BOXES, of="annotations", old="min_area"),
-    Argument("min_visibility", 0.0, BOXES, of="annotations", old="min_visibility"),
-    Argument("keep_boxes", False, BOXES, of="annotations", old="keep_boxes"),
-    Argument("made_for", None, BOXES, of="annotations", old="made_for"),
+    Argument("min_area", 1.0, BOXES, of="annotations", old="min_area", convert=_number),
+    Argument("min_visibility", 0.0, BOXES, of="annotations", old="min_visibility", convert=_number),
+    Argument("keep_boxes", False, BOXES, of="annotations", old="keep_boxes", convert=_truth),
+    Argument("made_for", None, BOXES, of="annotations", old="made_for", convert=_side),
     Argument("own_geometry", (), BOXES, of="annotations", old="own_geometry", convert=_names),
-    Argument("pairs", None, BOXES, of="annotations", old="pairs"),
+    Argument("pairs", None, BOXES, of="annotations", old="pairs", convert=_pairs),
     Argument("output", "auto", BATCH, torch=_OF_ITSELF, analysis=(PIXELS,)),
     Argument("as_tuple", False, BATCH, torch=_OF_ITSELF),
     Argument("ragged", None, BATCH, torch=_OF_DATA_LOADER),
-    Argument("pad_value", None, BATCH, of="ragged", member="value", old="pad_value", torch=_OF_DATA_LOADER),
+    Argument("pad_value", None, BATCH, of="ragged", member="value", old="pad_value", torch=_OF_DATA_LOADER, convert=_number),
     Argument("pad_multiple", 1, BATCH, of="ragged", member="multiple", old="pad_multiple", torch=_OF_DATA_LOADER),
-    Argument("collate_fn", None, BATCH, torch=_OF_DATA_LOADER),
-    Argument("sample_function", None, CODE, of="functions", member="sample", old="sample_function"),
-    Argument("batch_function", None, CODE, of="functions", member="batch", old="batch_function", torch=_NO_EFFECT),
+    Argument("collate_fn", None, BATCH, torch=_OF_DATA_LOADER, convert=_function),
+    Argument("sample_function", None, CODE, of="functions", member="sample", old="sample_function", convert=_function),
+    Argument("batch_function", None, CODE, of="functions", member="batch", old="batch_function", torch=_NO_EFFECT,
+             convert=_function),  # fmt: skip
     Argument("function_workers", 0, CODE, of="functions", member="workers", old="function_workers", torch=_NO_EFFECT),
     Argument("function_kind", "threads", CODE, of="functions", member="kind", old="function_kind", torch=_NO_EFFECT),
     Argument("function_start", "fork", CODE, of="functions", member="start", old="function_start", torch=_NO_EFFECT),
-    Argument("function_timeout", 300.0, CODE, of="functions", member="timeout", old="function_timeout", torch=_NO_EFFECT),
+    Argument("function_timeout", 300.0, CODE, of="functions", member="timeout", old="function_timeout", torch=_NO_EFFECT,
+             convert=_number),  # fmt: skip
     Argument("cache", "auto", KEPT, plan=(int, str)),
     Argument("cache_form", "stored", KEPT, of="cache", member="form", old="cache_form", plan=(str,)),
     Argument("cache_resolution", "full", KEPT, of="cache", member="resolution", old="cache_size", old_values={"whole": "full"},
@@ -171,14 +232,14 @@ TABLE: tuple[Argument, ...] = (
     Argument("cache_plan", None, KEPT, of="cache", member="admit", old="cache_plan", plan=(str,), convert=_path),
     Argument("fleet", "auto", KEPT),
     Argument("share", None, KEPT),
-    Argument("share_wait", 10.0, KEPT, of="share", member="wait", old="share_wait"),
+    Argument("share_wait", 10.0, KEPT, of="share", member="wait", old="share_wait", convert=_number),
     Argument("storage", "auto", STORAGE, of="reading", old="storage", analysis=(STORED,)),
     Argument("page_cache", "keep", STORAGE, of="reading", old="page_cache", analysis=(READS, STORED)),
     Argument("io_threads", None, STORAGE, of="reading", old="io_threads", torch=_NO_EFFECT, analysis=(READS, STORED)),
-    Argument("verify", True, STORAGE, of="reading", old="verify", analysis=(STORED,)),
-    Argument("throttle", None, STORAGE, of="reading", old="throttle", analysis=(READS, STORED)),
+    Argument("verify", True, STORAGE, of="reading", old="verify", analysis=(STORED,), convert=_truth),
+    Argument("throttle", None, STORAGE, of="reading", old="throttle", analysis=(READS, STORED), convert=_throttle),
     Argument("plan", None, WATCHING),
-    Argument("live", None, WATCHING, of="watch", old="live"),
+    Argument("live", None, WATCHING, of="watch", old="live", convert=_live),
     Argument("trace", None, WATCHING, of="watch", old="trace", convert=_trace),
 )
 ROWS: dict[str, Argument] = {row.name: row for row in TABLE}

@@ -58,15 +58,12 @@ class Failure(Exception):
 def of(given: Mapping[str, Any]) -> Functions | None:
     """Returns the functions of a loader's arguments, checked; None: there are none."""
     found = [given[name] for name in ("sample_function", "batch_function")]
-    for name, function in zip(("Functions.sample", "Functions.batch"), found, strict=True):
-        if function is not None and not callable(function):
-            raise ArgumentError(f"{name} is a function, not {function!r}")
     workers = _options.count("Functions.workers", given["function_workers"], 0, 1024)
     kind = given["function_kind"]
     _options.choice("Functions.kind", kind, KINDS)
     _options.choice("Functions.start", given["function_start"], STARTS)
     timeout = given["function_timeout"]
-    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout <= 86400):
+    if timeout is not None and not (0 < timeout <= 86400):
         raise ArgumentError(f"Functions.timeout is in seconds, above 0, to 86400, or None, not {timeout!r}")
     ragged = given["ragged"]
     if found[0] is not None and "offsets" in (ragged.values() if isinstance(ragged, Mapping) else (ragged,)):

@@ -92,7 +92,7 @@ class FieldOptions:
                 raise ArgumentError(f'field {field.name!r} is bfloat16: use output="torch"')
             return options
         options["own_geometry"] = field.name in self._given["own_geometry"]
-        options["ignore_orientation"] = _options.flag("Decoding.ignore_orientation", self._given["ignore_orientation"])
+        options["ignore_orientation"] = self._given["ignore_orientation"]
         if self._given["allowed_forms"] and field.name in self._given["allowed_forms"]:
             options["form_mask"] = self._form_mask(field)
         if field.name in self._given["encoded"]:
@@ -115,7 +115,7 @@ class FieldOptions:
             value = self._of_field(name, field.name, None)
             if value is not None:
                 options |= self._pixel_option(name, value)
-        options["scaled_decode"] = _options.flag("Decoding.scaled", self._of_field("scaled_decode", field.name, False))
+        options["scaled_decode"] = bool(self._of_field("scaled_decode", field.name, False))
         channels = self._of_field("channels", field.name, None)
         asked = _transforms.output_channels(shown, ops)
         if channels == "stored" and not asked:
@@ -221,7 +221,7 @@ class FieldOptions:
                 raise ArgumentError("Annotations.min_area is above 0 pixels^2; keep_boxes=True keeps all boxes")
             options["min_area"] = float(given["min_area"])
             options["min_visibility"] = float(given["min_visibility"])
-            options["keep_boxes"] = _options.flag("Annotations.keep_boxes", given["keep_boxes"])
+            options["keep_boxes"] = given["keep_boxes"]
         per_box = given["per_box"]
         if per_box is None:
             return

@@ -37,7 +37,7 @@ def add_bad_samples(given: Mapping[str, Any], options: dict[str, Any]) -> None:
         options["on_empty"] = _options.choice("OnError.on_empty", on_empty, ON_EMPTY)
         if on_error != "skip":
             raise ArgumentError(f'OnError.on_empty={on_empty!r} says what on_error="skip" does')
-    options["no_epoch_padding"] = not _options.flag("pad_epoch", given["pad_epoch"])
+    options["no_epoch_padding"] = not given["pad_epoch"]
 
 
 def add_share(given: Mapping[str, Any], options: dict[str, Any]) -> None:
@@ -129,7 +129,7 @@ def _form_number(name: str) -> int:
 
 
 def order_number(given: Mapping[str, Any]) -> int:
-    order, shuffle = given["order"], _options.flag("shuffle", given["shuffle"])
+    order, shuffle = given["order"], given["shuffle"]
     if order is None:
         order = "shuffled" if shuffle or given["weights"] is not None else "sequential"
     elif shuffle and order == "sequential":
@@ -164,7 +164,10 @@ def add_subset(given: Mapping[str, Any], dataset: Dataset, options: dict[str, An
         options["indices"] = np.ascontiguousarray(indices if view is None else view[indices], np.uint64)
         n = indices.size
     if given["weights"] is not None:
-        weights = np.ascontiguousarray(given["weights"], np.float64)
+        try:
+            weights = np.ascontiguousarray(given["weights"], np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"weights are numbers, not {given['weights']!r}") from None
         if weights.shape != (n,):
             raise ArgumentError(f"weights has shape {weights.shape}: one per sample is {n}")
         options["weights"] = weights
@@ -245,7 +248,7 @@ def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[st
         "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),
         "order": order_number(given),
         "seed": _options.count("seed", given["seed"], 0, 2**64 - 1),
-        "drop_last": _options.flag("drop_last", given["drop_last"]),
+        "drop_last": given["drop_last"],
         "num_workers": _options.workers(given["num_workers"]),
         "prefetch": _options.count("prefetch", given["prefetch"], 1, 2**16),
         "host_memory": _options.nbytes("host_memory", given["host_memory"]),
@@ -259,7 +262,7 @@ def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[st
         "throttle_bytes_per_second": float(throttle[0]),
         "throttle_latency_seconds": float(throttle[1]),
         "throttle_requests": _options.count("Reading.throttle[2]", tuple(throttle)[-1], 0, 256) if len(throttle) == 3 else 0,
-        "no_verify": not _options.flag("Reading.verify", given["verify"]),
+        "no_verify": not given["verify"],
     }
     if given["cache_plan"] is not None:
         options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], dataset)

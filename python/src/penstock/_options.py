@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 from . import _native
@@ -62,8 +63,10 @@ def nbytes(name: str, value: int | float | str) -> int:
         if match is None or unit is None:
             raise ArgumentError(f'{name} is bytes or a text such as "4GiB", not {value!r}')
         number = float(match[1]) * unit if "." in match[1] else int(match[1]) * unit
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value) if value % 1 else int(value)
     else:
-        number = value
+        raise ArgumentError(f'{name} is bytes or a text such as "4GiB", not {value!r}')
     if not 0 < number < 2**63:
         raise ArgumentError(f"{name} must be above 0, not {value!r}")
     return int(number)

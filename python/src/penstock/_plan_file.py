@@ -22,6 +22,8 @@ def read(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     """Reads a plan's file, or takes its data, and checks what the loader uses. Errors name file and member."""
     if isinstance(plan, Mapping):
         return checked(plan, "the plan")
+    if not isinstance(plan, (str, os.PathLike)):
+        raise ArgumentError(f"plan is a Plan, its data or the path of its file, not {plan!r}")
     name = os.fspath(plan)
     data = _files.read_json(name, "plan")
     with _files.of_file(name):
