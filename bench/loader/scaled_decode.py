@@ -1,4 +1,4 @@
-"""scaled_decode.py FOLDER...: the effect of Loader(scaled_decode=True) on pixels and speed.
+"""scaled_decode.py FOLDER...: the effect of Decoding(scaled=True) on pixels and speed.
 
 Each FOLDER holds photographs in JPEG files, which are kept as pli-jpeg. RandomResizedCrop(SIDE) of every image, with and
 without `scaled_decode`, with the same seeds and so the same crops: the difference in levels of 0..255 over the images that were
