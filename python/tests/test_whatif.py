@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock import _report_text, accelerators
+from penstock import _report_text, _whatif, accelerators
 from penstock.report import Report
 
 
@@ -224,3 +225,23 @@ def test_accelerators() -> None:
     assert accelerators.of_rate(1800, 64).step_seconds == pytest.approx(64 / 1800)
     assert accelerators.split_count("8 x mlperf:resnet50:h100") == (8, "mlperf:resnet50:h100")
     assert accelerators.split_count("8*a") == (8, "a") and accelerators.split_count(" a ") == (1, "a")
+
+
+def test_the_command_has_the_questions(tmp_path: Path) -> None:
+    """Each question of ps.whatif is an option of the command, and the old name of one is told in a line."""
+    program = Path(sys.executable).parent / "penstock"
+    text = subprocess.run([program, "whatif", "--help"], capture_output=True, text=True, check=True).stdout
+    for name in _whatif.QUESTIONS:
+        assert re.search(rf"--{name.replace('_', '-')}\s", text), name
+    assert "--gpu-share" not in text
+    made = data()
+    made["forms"]["jpeg"]["gpu"] = {**made["forms"]["jpeg"]["cpu"], "gpu_seconds": 1e-4}
+    made["subject"]["gpu_share"] = 1.0
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(made))
+    for name in ("--gpu-part", "--gpu-share"):
+        done = subprocess.run([program, "whatif", path, name, "0.5"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert "penstock: the report: gpu_share is gpu_part now\n" in done.stderr
+        assert ("penstock: whatif: gpu_share is gpu_part now\n" in done.stderr) == (name == "--gpu-share")
+        assert "FutureWarning" not in done.stderr

@@ -83,7 +83,7 @@ struct cli_option {
     void *target;
     const char *argument; /* "N", "FILE"; NULL for a flag */
     const char *standard; /* the default, in words; NULL if off or none */
-    const char *help;
+    const char *help;     /* NULL: an old name, which the help leaves out */
 };
 struct cli_command {
     const char *usage; /* "pack SRC DST [options]" */

@@ -192,7 +192,8 @@ static void print_help(const struct cli_command *command)
     print_wrapped(command->about, 0, 0, columns);
     puts("\noptions:");
     for (const struct cli_option *option = command->options; option->name != NULL; option++)
-        print_option(option, columns);
+        if (option->help != NULL)
+            print_option(option, columns);
     for (const struct cli_option *option = common; option->name != NULL; option++)
         print_option(option, columns);
     printf("\nexample:\n  %s\n", command->example);

@@ -24,7 +24,10 @@ int cmd_whatif(struct cli *cli, int argc, char **argv)
         {"network", 0, CLI_TEXT, &unused, "V", NULL, "rate between hosts: 1.2GB/s"},
         {"link", 0, CLI_TEXT, &unused, "V", NULL, "rate from the host to an accelerator"},
         {"gpu-speed", 0, CLI_TEXT, &unused, "V", NULL, "speed of the accelerator: 2x"},
-        {"gpu-share", 0, CLI_TEXT, &unused, "V", NULL, "part of it that preparation may use"},
+        {"gpu-free", 0, CLI_TEXT, &unused, "V", NULL,
+         "part of its time that preparation may have, 0 to 1"},
+        {"gpu-part", 0, CLI_TEXT, &unused, "V", NULL, "part of the rows that it decodes, 0 to 1"},
+        {"gpu-share", 0, CLI_TEXT, &unused, "V", NULL, NULL}, /* before 0.1; Python says so */
         {"form", 0, CLI_TEXT, &unused, "V", NULL, "form of the images: pli-jpeg, pli-small, ..."},
         {"decode", 0, CLI_TEXT, &unused, "V", NULL, "where images are decoded: cpu or gpu"},
         {"shared-cache", 0, CLI_FLAG, &cache, NULL, NULL, "ranks and jobs share one cache"},

@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -570,7 +571,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _USAGE
     as_json = "--json" in words
     try:
-        with _only_results() if as_json else contextlib.nullcontext():
+        with _only_results() if as_json else contextlib.nullcontext(), _old_names():
             result = verbs[words[0]](words[1:])
     except KeyboardInterrupt as error:
         return _failed(words[0], error, "PST_ERROR_CANCELLED", "interrupted", as_json, _INTERRUPTED)
@@ -581,6 +582,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         return _failed(words[0], error, "PST_ERROR_INTERNAL", f"{type(error).__name__}: {error}", as_json, _FAILED)
     return _print(result)
+
+
+@contextlib.contextmanager
+def _old_names() -> Iterator[None]:
+    """Tells of old names of options and members of files in a line of the command, without places in Python files."""
+    show = warnings.showwarning
+
+    def say(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: str | None = None
+    ) -> None:
+        if category is FutureWarning:
+            print(f"penstock: {message}", file=sys.stderr)
+        else:
+            show(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = say
+        yield
 
 
 def _print(result: str) -> int:
