@@ -91,7 +91,7 @@ class Plan:
     @property
     def loader(self) -> dict[str, Any]:
         """The plan's settings of a loader, by the names of its file (docs/format-plan.md). ``Loader(plan=plan)`` follows them."""
-        return _plan_file.loader_options(self.data)
+        return _plan_file.loader_options(_plan_file.read(self.data))
 
     def check(self, samples_per_second: float) -> str:
         """Compares a measured rate with the predicted one, in words."""

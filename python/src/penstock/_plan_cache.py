@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import _arguments, _native
+from . import _native
 from ._image import probe as image_info
 from .cache import CachePlan
 from .errors import PenstockError
@@ -79,7 +79,7 @@ class Planned:
     """The samples that a plan caches, for any data set: :meth:`of` chooses them. It can be pickled, and is small."""
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
-        loader = _arguments.renamed(plan.get("loader") or {})
+        loader = plan.get("loader") or {}
         self._field = str(plan.get("field") or "image")
         self._cache_form = str(loader.get("cache_form") or "stored")
         self._is_whole = (loader.get("cache_resolution") or "full") == "full"

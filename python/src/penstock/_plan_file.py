@@ -60,19 +60,18 @@ def changes_forms(data: Mapping[str, Any]) -> bool:
     )
 
 
-def foreign(plan: Any, n_samples: int) -> str | None:
-    """Returns a warning if a plan was made for another number of samples."""
-    planned = (read(getattr(plan, "data", plan)).get("data") or {}).get("samples")
+def foreign(plan: Mapping[str, Any], n_samples: int) -> str | None:
+    """Returns a warning if a plan, as `read` returns it, was made for another number of samples."""
+    planned = (plan.get("data") or {}).get("samples")
     if planned is None or planned == n_samples:
         return None
     return f"the plan was made for {planned} samples, and the data set has {n_samples}"
 
 
-def applied(given: Mapping[str, Any], plan: Any) -> dict[str, Any]:
-    """Returns a Loader's arguments with those of a plan (its data, file, or :class:`penstock.Plan`) in the place of defaults."""
-    data = getattr(plan, "data", plan)
+def applied(given: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a Loader's flat arguments with those of a plan, as `read` returns it, in the place of defaults."""
     found = dict(given)
-    options = loader_options(data)
+    options = loader_options(plan)
     if given["device"] == "cpu":
         options = {name: value for name, value in options.items() if name not in ("decode", "gpu_part")}
     else:
@@ -82,15 +81,14 @@ def applied(given: Mapping[str, Any], plan: Any) -> dict[str, Any]:
     for name, value in options.items():
         if _arguments.is_default(ROWS[name], given[name]):
             found[name] = value
-    whole = read(data)
-    found["schedule"] = whole.get("schedule")
-    planned = Planned(whole)
+    found["schedule"] = plan.get("schedule")
+    planned = Planned(plan)
     if planned and found["cache"] is not None and found["cache_plan"] is None:
         found["cache_plan"] = planned
     return found
 
 
-def loader_options(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the flat arguments of :class:`penstock.Loader` that a plan has."""
-    loader = read(plan).get("loader") or {}
+def loader_options(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the flat arguments of :class:`penstock.Loader` that a plan, as `read` returns it, has."""
+    loader = plan["loader"]
     return {row.name: loader[row.name] for row in _LOADER if loader.get(row.name) is not None}

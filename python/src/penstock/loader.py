@@ -259,8 +259,11 @@ class Loader(_loader_tickets.LikeDataLoader):
         given["output"] = _options.output_kind(given["output"], given["device"])
         given["schedule"] = None  # a plan may have one
         plan = given.pop("plan")
-        self._start(given if plan is None else _plan_file.applied(given, plan), os.getpid())
-        if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
+        if plan is None:
+            return self._start(given, os.getpid())
+        plan = _plan_file.read(getattr(plan, "data", plan))
+        self._start(_plan_file.applied(given, plan), os.getpid())
+        if warning := _plan_file.foreign(plan, self._dataset._count):
             _log.warning("%s: %s", self._dataset.path, warning)
 
     def _start(self, given: dict[str, Any], maker: int) -> None:
