@@ -5,8 +5,10 @@
 
 FILE: Python, or Markdown, of which the blocks of Python are changed. A keyword that is a member of an object now goes into the
 object: ``Loader(d, cache="8GiB", cache_form="pli")`` becomes ``Loader(d, cache=ps.CacheUse("8GiB", form="pli"))``. --call adds
-functions that hand their keywords to Loader. --check changes nothing, and ends with 1 if something would change. Keywords in dicts
-(``options = {"cache_form": "pli"}``) are not seen: run your program with ``-W error::FutureWarning`` to find them.
+functions that hand their keywords to Loader. --check changes nothing, and ends with 1 if something would change.
+
+Keywords in dicts (``options = {"cache_form": "pli"}``) are not seen: run your program with ``-W error::FutureWarning`` to find
+them. Run this by a Python that has penstock, whose table of arguments has the names.
 """
 
 from __future__ import annotations
@@ -17,33 +19,18 @@ import pathlib
 import re
 import sys
 
-# Old keyword: parameter, object, member. The first entry of an object's members takes the plain value of the parameter.
+from penstock._arguments import GROUPS, PLAIN, TABLE
+
+# By parameter: the object, the member that takes the plain value of the parameter ("": none), and the members by old keyword.
 OBJECTS = {
-    "order": ("Pages", "", {"page_samples": "page_samples", "window_pages": "window_pages"}),
-    "on_error": ("OnError", "action", {"max_errors": "max_errors", "on_empty": "on_empty"}),
-    "cache": ("CacheUse", "cache", {"cache_form": "form", "cache_size": "resolution", "cache_plan": "admit"}),
-    "share": ("Share", "group", {"share_wait": "wait"}),
-    "device": ("Gpu", "device", {"decode": "decode", "gpu_share": "part", "device_memory": "memory"}),
-    "forms": ("Forms", "parts", {"variants": "allowed", "form_choice": "choice"}),
-    "ragged": ("Padded", "", {"pad_value": "value", "pad_multiple": "multiple"}),
-    "reading": ("Reading", "", {n: n for n in ("storage", "page_cache", "io_threads", "verify", "throttle")}),
-    "decoding": (
-        "Decoding", "",
-        {"bits": "bits", "ignore_orientation": "ignore_orientation", "scaled_decode": "scaled", "max_pixels": "max_pixels"},
-    ),
-    "annotations": (
-        "Annotations", "",
-        {n: n for n in ("per_box", "min_area", "min_visibility", "keep_boxes", "made_for", "own_geometry", "pairs")},
-    ),
-    "functions": (
-        "Functions", "",
-        {"sample_function": "sample", "batch_function": "batch", "function_workers": "workers", "function_kind": "kind",
-         "function_start": "start", "function_timeout": "timeout"},
-    ),
-    "watch": ("Watch", "", {"live": "live", "trace": "trace"}),
+    name: (
+        group.__name__, "parts" if name == "forms" else PLAIN.get(name, ""),
+        {row.old: row.member or row.name for row in TABLE if row.of == name and row.old},
+    )
+    for name, group in GROUPS.items()
 }  # fmt: skip
-WORDS = {"padding": "pad_epoch"}
-VALUES = {("cache_size", '"whole"'): '"full"'}
+WORDS = {row.old: row.name for row in TABLE if row.old and not row.of}
+VALUES = {(row.old, f'"{old}"'): f'"{new}"' for row in TABLE for old, new in (row.old_values or {}).items()}
 PLACE = {old: name for name, (_, _, members) in OBJECTS.items() for old in members}
 
 

@@ -5,6 +5,8 @@ import inspect
 import json
 import pickle
 import runpy
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -327,10 +329,34 @@ def test_old_names_in_plans(packed, tmp_path):
     plan = {"kind": "penstock plan", "version": 1, "loader": {"prefetch": 3, "cache": 1 << 20, "cache_form": "pli-jpeg",
             "cache_size": "whole", "forms": {"pli-jpeg": 1.0}}}  # fmt: skip
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    with pytest.warns(FutureWarning, match="cache_size is cache_resolution now; forms is form_parts now"):
+    with pytest.warns(FutureWarning, match="cache_size is cache_resolution now; forms is form_parts now") as caught:
         loader = ps.Loader(packed, output="numpy", plan=str(tmp_path / "plan.json"))
+    assert len(caught) == 1
     assert loader._given["form_parts"] == {"pli-jpeg": 1.0} and loader._given["cache_resolution"] == "full"
     loader.close()
     plan["loader"] = {"prefetch": "3"}
     with pytest.raises(ps.errors.ArgumentError, match=r"loader\.prefetch is int"):
         ps.Loader(packed, plan=plan)
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ('"größe"; ps.Loader("d", cache="8GiB", cache_form="pli", padding=False, cache_size="whole")\n',
+     '"größe"; ps.Loader("d", cache=ps.CacheUse("8GiB", form="pli", resolution="full"), pad_epoch=False)\n'),
+    ('ps.Loader("d", order="pages", page_samples=4)\n', 'ps.Loader("d", order=ps.Pages(page_samples=4))\n'),
+    ('zip(ps.Loader("ä", storage="threads",\n              verify=False), 3)\n',
+     'zip(ps.Loader("ä", reading=ps.Reading(storage="threads", verify=False)), 3)\n'),
+    ('ps.TorchDataset("d", min_area=ps.Loader("e", live=True).size)\n',
+     'ps.TorchDataset("d", annotations=ps.Annotations(min_area=ps.Loader("e", watch=ps.Watch(live=True)).size))\n'),
+    ('other(cache_form="pli")\n', 'other(cache_form="pli")\n'),
+])  # fmt: skip
+def test_programs_are_written_anew(tmp_path, before, after):
+    """scripts/rename_arguments.py: members join their objects, also in calls within calls and behind letters of several bytes."""
+    tool = runpy.run_path(str(ROOT / "scripts" / "rename_arguments.py"), run_name="tool")
+    calls = {"Loader", "TorchDataset"}
+    assert tool["renamed"](before, calls) == tool["renamed"](after, calls) == after
+    page = "text\n```python\n{}```\n```\n" + before + "```\n"
+    assert tool["in_markdown"](page.replace("{}", before), calls) == page.replace("{}", after)
+    (tmp_path / "it.py").write_text(before)
+    run = [sys.executable, ROOT / "scripts" / "rename_arguments.py", "--check", tmp_path / "it.py"]
+    assert subprocess.run(run, capture_output=True).returncode == int(before != after)
+    assert (tmp_path / "it.py").read_text() == before

@@ -183,7 +183,7 @@ void psti_writer_abandon(pst_writer *writer)
     pst_dataset *now = NULL;
     psti_output_close(&writer->shard);
     psti_output_close(&writer->journal);
-    /* Where the new index is in force, but perhaps not durable yet, the next writer settles it. */
+    /* If the new index is in force, but perhaps not durable yet, the next writer settles it. */
     if (pst_dataset_open(writer->path, NULL, &now, NULL) != PST_OK ||
         psti_dataset_generation(now) != writer->base_generation) {
         pst_dataset_close(&now);

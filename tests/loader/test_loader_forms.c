@@ -55,8 +55,8 @@ static void make_parts(struct psti_loader_forms *forms, uint64_t *random)
     psti_loader_forms_set_fractions(forms);
 }
 
-/* Of any run of turns, wherever it begins, a form has its part but for less than a row at each
- * split that leads to it. */
+/* In any run of turns, wherever it begins, the rows of a form differ from its part by less than a
+ * row at each split that leads to it. */
 static void test_any_run_has_its_parts(void **state)
 {
     (void)state;

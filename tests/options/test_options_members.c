@@ -224,8 +224,8 @@ static void what_is_a_jobs_own_is_listed(void **state)
     assert_int_equal(n_own, sizeof own / sizeof own[0]);
 }
 
-/* What decides in other calls about samples ("ORDER"), pixels and stored bytes ("ROWS"), or reads.
- * All else is the call's own. */
+/* Members that decide in other calls about samples (ORDER), about pixels and stored bytes (ROWS),
+ * or about reads. All other members are the call's own. */
 static const struct {
     const char *name;
     enum pst_member_use use;

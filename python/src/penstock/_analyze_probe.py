@@ -38,7 +38,7 @@ _OVERHEAD = 1 << 20  # of a cache, beside the items
 
 # Arguments of the user's loader that say how pixels are made and delivered. The rest belongs to its data set or its threads.
 _PIXEL_OPTIONS = _arguments.marked(_arguments.PIXELS)
-# Those that say how storage is read: slow reads, and those around the page cache, take other CPU time than those of memory.
+# Arguments that say how storage is read. Slow reads, and reads around the page cache, take other CPU time than reads of memory.
 _READ_OPTIONS = _arguments.marked(_arguments.READS)
 
 

@@ -119,10 +119,12 @@ def _dict(shown: str, value: Any) -> Any:
 
 
 def _throttle(shown: str, value: Any) -> Any:
-    for part in value if isinstance(value, Sequence) and not isinstance(value, str) else (value or None,):
-        _number(shown, part)
-    if isinstance(value, Real) and value:
+    if not value:
+        return value
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) not in (2, 3):
         raise ArgumentError(f"{shown} is (bytes per second, seconds) or (..., requests at a time), not {value!r}")
+    for part in value:
+        _number(shown, part)
     return value
 
 
@@ -383,7 +385,8 @@ def _take(name: str, value: Any, found: dict[str, Any]) -> None:
         raise ArgumentError(f"{name} is a penstock.{GROUPS[name].__name__}, not {value!r}")
 
 
-# Of objects whose parameter takes a plain value, too: the member with that value; "": none, an object of Pages is the value.
+#: Parameters that take a plain value or an object: the object's member that has the plain value. Pages have no such member: "pages"
+#: is the plain value of each.
 PLAIN = {"order": "", "on_error": "action", "cache": "cache", "share": "group", "device": "device"}
 
 

@@ -242,8 +242,6 @@ def arguments(loader: Any, **changes: Any) -> dict[str, Any]:
 def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the C library's options for a loader's arguments."""
     throttle = given["throttle"] or (0, 0)
-    if len(throttle) not in (2, 3):
-        raise ArgumentError(f"Reading.throttle is (bytes per second, seconds) or (..., requests at a time), not {throttle!r}")
     options: dict[str, Any] = {
         "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),
         "order": order_number(given),
