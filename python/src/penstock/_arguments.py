@@ -434,8 +434,8 @@ def completed(flat_arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def refuse_for_torch(given: Iterable[str], whole: Mapping[str, Any]) -> None:
     """ArgumentError: one of the arguments that were given has no effect in a TorchDataset. Members of an object count if they
-    differ from their defaults."""
-    for name in given:
-        row = ROWS[name]
-        if row.torch and not (row.of and is_default(row, whole[name])):
+    differ from their defaults. The table's first such argument is named, so an object is named before its members."""
+    said = set(given)
+    for row in TABLE:
+        if row.torch and row.name in said and not (row.of and is_default(row, whole[row.name])):
             raise ArgumentError(row.torch.format(row.shown))
