@@ -1,7 +1,7 @@
 /* print_pli_tables.c - prints the constants of PLI's wave, lz and coefficient modes as
  * docs/format-pli-tables.txt holds them; with a path it compares that file with them instead and
- * says where the first difference is. After training: print_pli_tables >docs/format-pli-tables.txt.
- */
+ * says where the first difference is. After a change of constants:
+ * print_pli_tables >docs/format-pli-tables.txt */
 #include "pli/format/pli_jpeg_format.h"
 #include "pli/format/pli_lz_format.h"
 #include "pli/format/pli_wave_format.h"
