@@ -22,7 +22,6 @@ CIRCLES: dict[str, list[int]] = {
     "augment": [16],
     "dataset": [12],
     "decode": [13, 5],
-    "fleet": [5],
     "loader": [13, 12, 5],
     "pli": [7, 3, 2],
     "serve": [15],

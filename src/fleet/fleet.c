@@ -1,5 +1,6 @@
 /* fleet.c - a fleet: opening, choosing the server of an item, asking, watching, counting. */
 #include "fleet/fleet_int.h"
+#include "fleet/fleet_item.h"
 #include "options/options_members.h"
 
 #include "base/alloc.h"
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
 
 uint32_t psti_fleet_choose(const pst_fleet *fleet, uint64_t key_hash)
 {
@@ -31,32 +31,12 @@ uint32_t psti_fleet_choose(const pst_fleet *fleet, uint64_t key_hash)
     return best;
 }
 
-struct psti_fleet_name psti_fleet_set_name(const struct psti_fleet_set *set, uint64_t sample,
-                                           uint32_t i_item)
-{
-    struct psti_fleet_name name = {.forms = set->shape.forms,
-                                   .number = sample * set->shape.n_items + i_item,
-                                   .part_nbytes = set->part_nbytes};
-    memcpy(name.identity, set->shape.identity, sizeof name.identity);
-    return name;
-}
-
 static struct psti_fleet_server *server_of(const struct psti_fleet_set *set, uint64_t sample,
                                            uint32_t i_item, uint64_t *key_hash)
 {
     const struct psti_fleet_name name = psti_fleet_set_name(set, sample, i_item);
     *key_hash = psti_format_fleet_hash(&name);
     return set->fleet->servers[psti_fleet_choose(set->fleet, *key_hash)];
-}
-
-void psti_fleet_get_end(struct psti_fleet_server *server, struct psti_fleet_get *get,
-                        enum psti_fleet_answer answer)
-{
-    int64_t took = psti_clock_ns() - get->state.start_ns;
-    get->answer = answer;
-    get->is_bad = answer == PSTI_FLEET_DECLINED && get->state.bad;
-    psti_latency_end(server->latency, answer == PSTI_FLEET_HIT, get->got_nbytes, took);
-    get->done(get);
 }
 
 bool psti_fleet_has_server(struct psti_fleet_set *set, uint64_t sample, uint32_t i_item,

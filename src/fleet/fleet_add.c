@@ -1,6 +1,8 @@
 /* fleet_add.c - items on their way into a server, part after part. Parts of an item that does not
  * find room as a whole are removed again. For the thread that talks. */
 #include "fleet/fleet_int.h"
+#include "fleet/fleet_item.h"
+#include "fleet/fleet_ring.h"
 
 #include <string.h>
 

@@ -1,93 +1,17 @@
 /* fleet_fill.c - copies of offered items on their way to a server.
  *
- * In: bytes of an item, which the caller wants back at once. Out: a copy in the set's
- * ring, in the queue of its server. The ring bounds the memory; nobody waits for room in it. Copies
- * may end in any order, and the tail follows as far as it can. */
+ * In: bytes of an item, which the caller wants back at once. Out: a copy in the set's ring, in the
+ * queue of its server. */
 #include "fleet/fleet_int.h"
+#include "fleet/fleet_item.h"
+#include "fleet/fleet_ring.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/thread.h"
 
-#include <string.h>
-
 #define CROWDED_TIMEOUTS 10
-
-static uint8_t *bytes_of(const struct psti_fleet_fill *fill)
-{
-    return (uint8_t *)(uintptr_t)(fill + 1);
-}
-
-/* A place of `room` bytes in the ring, or NULL. The set's lock is held. Bytes at the end of the
- * ring that are too few count as used by the copy that comes after them. */
-static struct psti_fleet_fill *place(struct psti_fleet_set *set, size_t room, size_t *taken)
-{
-    size_t to_end = set->capacity - set->head;
-    size_t skipped = room > to_end ? to_end : 0;
-    if (room > set->capacity || room + skipped > set->capacity - set->used)
-        return NULL;
-    if (skipped) { /* a header that says how much is skipped always fits: rooms are multiples */
-        struct psti_fleet_fill *gap = (void *)(set->ring + set->head);
-        gap->room = skipped;
-        gap->freed = true;
-        set->head = 0;
-    }
-    struct psti_fleet_fill *fill = (void *)(set->ring + set->head);
-    set->head = (set->head + room) % set->capacity;
-    *taken = room + skipped;
-    return fill;
-}
-
-/* Copies the offer. NULL: there is no room now. */
-static struct psti_fleet_fill *copy(struct psti_fleet_set *set, uint64_t key_hash,
-                                    const struct psti_fleet_offer *offer)
-{
-    uint64_t each = set->part_nbytes;
-    uint64_t n_parts = psti_format_fleet_n_parts(offer->nbytes, each);
-    size_t taken;
-    if (offer->nbytes > set->capacity || n_parts > UINT32_MAX)
-        return NULL;
-    /* Rooms are multiples of the header's size, and so is the ring. */
-    size_t unit = sizeof(struct psti_fleet_fill);
-    size_t room = unit + (size_t)offer->nbytes;
-    room = (room + unit - 1) / unit * unit;
-    pthread_mutex_lock(&set->lock);
-    struct psti_fleet_fill *fill = place(set, room, &taken);
-    if (fill) {
-        *fill = (struct psti_fleet_fill){.set = set,
-                                         .room = room,
-                                         .key_hash = key_hash,
-                                         .n_parts = (uint32_t)n_parts,
-                                         .offer = *offer};
-        set->used += taken;
-        set->n_offers++;
-    }
-    pthread_mutex_unlock(&set->lock);
-    if (!fill)
-        return NULL;
-    memcpy(bytes_of(fill), offer->bytes, (size_t)offer->nbytes);
-    fill->offer.bytes = bytes_of(fill);
-    return fill;
-}
-
-void psti_fleet_fill_end(struct psti_fleet_fill *fill, enum psti_fleet_outcome outcome)
-{
-    struct psti_fleet_set *set = fill->set;
-    fill->offer.done(&fill->offer, outcome);
-    pthread_mutex_lock(&set->lock);
-    fill->freed = true;
-    while (set->used > 0) {
-        struct psti_fleet_fill *last = (void *)(set->ring + set->tail);
-        if (!last->freed)
-            break;
-        set->used -= last->room;
-        set->tail = (set->tail + last->room) % set->capacity;
-    }
-    if (--set->n_offers == 0)
-        pthread_cond_broadcast(&set->changed);
-    pthread_mutex_unlock(&set->lock); /* the last one: the set may be gone now */
-}
 
 enum psti_fleet_taken psti_fleet_offer(struct psti_fleet_set *set,
                                        const struct psti_fleet_offer *offer)
@@ -98,7 +22,7 @@ enum psti_fleet_taken psti_fleet_offer(struct psti_fleet_set *set,
     struct psti_fleet_server *server = fleet->servers[psti_fleet_choose(fleet, key_hash)];
     if (!psti_fleet_server_wants(server))
         return PSTI_FLEET_REFUSED;
-    struct psti_fleet_fill *fill = copy(set, key_hash, offer);
+    struct psti_fleet_fill *fill = psti_fleet_fill_make(set, key_hash, offer);
     if (!fill) {
         atomic_fetch_add(&set->fleet->n_dropped, 1);
         return PSTI_FLEET_BUSY;

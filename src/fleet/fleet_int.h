@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+struct psti_fleet_fill;
+
 enum { PSTI_FLEET_SERVERS_MAX = 1024 };
 #define PSTI_FLEET_BACKOFF_MIN_NS ((int64_t)250000000)
 
@@ -32,22 +34,6 @@ struct psti_fleet_set {
     /* Copies of offered items: a ring, from `tail` to `head`. */
     uint8_t *ring;
     size_t capacity, head, tail, used;
-};
-
-/* A copy of an offered item in its set's ring: this, and the bytes. */
-struct psti_fleet_fill {
-    struct psti_fleet_fill *next; /* in the server's queue or, on their way, in its talk */
-    struct psti_fleet_set *set;
-    size_t room; /* bytes of the ring, this included */
-    bool freed;  /* guarded by the set's lock */
-    uint64_t key_hash;
-    uint32_t n_parts;
-    struct psti_fleet_offer offer; /* its bytes are the copy's */
-    /* On their way: */
-    uint32_t n_sent, n_open; /* parts sent; requests not answered yet */
-    uint32_t n_removed;      /* parts whose removal was sent */
-    bool is_added, is_full;  /* the server took a part; it refused one */
-    bool removes;            /* parts that it took are removed */
 };
 
 struct psti_fleet_counters {
@@ -181,18 +167,9 @@ void psti_fleet_add_answered(struct psti_fleet_server *server, const struct psti
 /* All that are under way are lost. */
 void psti_fleet_add_end_all(struct psti_fleet_server *server);
 
-/* fleet_fill.c */
-/* Calls the offer's `done` and frees the copy. No lock is held. */
-void psti_fleet_fill_end(struct psti_fleet_fill *fill, enum psti_fleet_outcome outcome);
-
 /* fleet.c */
-struct psti_fleet_name psti_fleet_set_name(const struct psti_fleet_set *set, uint64_t sample,
-                                           uint32_t i_item);
 /* Wakes the watcher, which sleeps while nothing is under way. */
 void psti_fleet_watch(pst_fleet *fleet);
-/* Ends a request that nobody else has any more. No lock is held. */
-void psti_fleet_get_end(struct psti_fleet_server *server, struct psti_fleet_get *get,
-                        enum psti_fleet_answer answer);
 /* The server that has the item with that hash: the one for which the hash of both is highest
  * (Thaler and Ravishankar, "Using name-based mappings to increase hit rates", 1998). */
 uint32_t psti_fleet_choose(const pst_fleet *fleet, uint64_t key_hash);

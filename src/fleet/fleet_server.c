@@ -7,6 +7,8 @@
  * doubles. The fleet's watcher ends requests that grow old in the queue while the resolver works.
  * Whoever takes a request out of a list, with the lock, ends it, without the lock. */
 #include "fleet/fleet_int.h"
+#include "fleet/fleet_item.h"
+#include "fleet/fleet_ring.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -6,6 +6,8 @@
  * is not good costs its item alone, because number and key of the answer were right; many of them
  * in a row, or an answer that is wrong, cost the connection. */
 #include "fleet/fleet_int.h"
+#include "fleet/fleet_item.h"
+#include "fleet/fleet_ring.h"
 
 #include "base/clock.h"
 

@@ -4,6 +4,7 @@
 #include "base/latency.h"
 #include "base/thread.h"
 #include "fleet/fleet_int.h"
+#include "fleet/fleet_item.h"
 
 #include <stdio.h>
 #include <stdlib.h>
