@@ -19,7 +19,6 @@ from pathlib import Path
 
 # Files in each circle of a room, the largest first. The aim is an empty table.
 CIRCLES: dict[str, list[int]] = {
-    "augment": [16],
     "dataset": [12],
     "decode": [13, 5],
     "loader": [13, 12, 5],

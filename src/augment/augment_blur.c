@@ -5,6 +5,7 @@
  * The blur is that of torchvision: taps exp(-d^2 / (2 sigma^2)), scaled to the sum 1, all channels,
  * edges mirrored without repeating them, rounded. It runs in floats, along rows first. A ring keeps
  * as many filtered rows as the filter is high, so that the picture can change in place. */
+#include "augment/augment_edge.h"
 #include "augment/augment_int.h"
 
 struct blur {

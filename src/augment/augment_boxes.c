@@ -4,6 +4,7 @@
  * Pure, any thread. Each operation is one affine map per axis, in double; coordinates are
  * continuous. */
 #include "augment/augment_int.h"
+#include "augment/augment_sizes.h"
 
 #include <math.h>
 

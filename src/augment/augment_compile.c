@@ -4,6 +4,7 @@
  * geometry (augment_plan.c). A chain is read by many threads at once and never changes after
  * compile. */
 #include "augment/augment_int.h"
+#include "augment/augment_sizes.h"
 
 #include "base/alloc.h"
 #include "base/cpu.h"
@@ -12,57 +13,6 @@
 
 #include <math.h>
 #include <string.h>
-
-static const struct {
-    enum pst_op_kind kind;
-    const char *name;
-} op_names[] = {
-    {PST_OP_RESIZE, "Resize"},
-    {PST_OP_CENTER_CROP, "CenterCrop"},
-    {PST_OP_RANDOM_CROP, "RandomCrop"},
-    {PST_OP_RANDOM_RESIZED_CROP, "RandomResizedCrop"},
-    {PST_OP_HORIZONTAL_FLIP, "HorizontalFlip"},
-    {PST_OP_VERTICAL_FLIP, "VerticalFlip"},
-    {PST_OP_PAD, "Pad"},
-    {PST_OP_COLOR_JITTER, "ColorJitter"},
-    {PST_OP_GRAYSCALE, "Grayscale"},
-    {PST_OP_NORMALIZE, "Normalize"},
-    {PST_OP_RANDOM_IOU_CROP, "RandomIoUCrop"},
-    {PST_OP_RANDOM_ZOOM_OUT, "RandomZoomOut"},
-    {PST_OP_LETTERBOX, "Letterbox"},
-    {PST_OP_SCALE_JITTER, "ScaleJitter"},
-    {PST_OP_RANDOM_SHORTEST_SIZE, "RandomShortestSize"},
-    {PST_OP_RANDOM_RESIZE, "RandomResize"},
-    {PST_OP_MAP_LABELS, "MapLabels"},
-    {PST_OP_SANITIZE_BOXES, "SanitizeBoxes"},
-    {PST_OP_IDENTITY, "Identity"},
-    {PST_OP_RANDOM_APPLY, "RandomApply"},
-    {PST_OP_RANDOM_CHOICE, "RandomChoice"},
-    {PST_OP_INVERT, "RandomInvert"},
-    {PST_OP_POSTERIZE, "RandomPosterize"},
-    {PST_OP_SOLARIZE, "RandomSolarize"},
-    {PST_OP_AUTOCONTRAST, "RandomAutocontrast"},
-    {PST_OP_EQUALIZE, "RandomEqualize"},
-    {PST_OP_SHARPNESS, "RandomAdjustSharpness"},
-    {PST_OP_GAUSSIAN_BLUR, "GaussianBlur"},
-    {PST_OP_AFFINE, "RandomAffine"},
-    {PST_OP_PERSPECTIVE, "RandomPerspective"},
-    {PST_OP_ELASTIC, "ElasticTransform"},
-    {PST_OP_ERASING, "RandomErasing"},
-    {PST_OP_RAND_AUGMENT, "RandAugment"},
-    {PST_OP_TRIVIAL_AUGMENT, "TrivialAugmentWide"},
-    {PST_OP_AUTO_AUGMENT, "AutoAugment"},
-    {PST_OP_AUGMIX, "AugMix"},
-};
-
-const char *psti_augment_op_name(enum pst_op_kind kind)
-{
-    for (size_t i = 0; i < sizeof op_names / sizeof op_names[0]; i++) {
-        if (op_names[i].kind == kind)
-            return op_names[i].name;
-    }
-    return "unknown operation";
-}
 
 /* Policies and warps take the nearest pixel by default, as those of torchvision do. */
 static bool is_nearest_by_default(enum pst_op_kind kind)

@@ -1,10 +1,33 @@
-/* augment_dice.c - random numbers one after another, uniform, normal and of the gamma distribution.
+/* augment_dice.c - the random numbers of an operation: the four of a try, or one after another,
+ * uniform, normal and of the gamma distribution.
  *
- * In: a stream. Out: numbers, which are the same on every machine. A struct psti_dice belongs to
- * one thread. */
+ * In: a stream, by the rule of augment_draw.c. Out: numbers, which are the same on every machine. A
+ * struct psti_dice belongs to one thread. */
 #include "augment/augment_int.h"
 
+#include "base/philox.h"
+
 #include <math.h>
+
+enum { OWN_SHIFT = 8 };
+
+void psti_augment_numbers(const struct psti_number_stream *stream, uint32_t try, uint32_t out[4])
+{
+    const uint32_t counter[4] = {(uint32_t)stream->sample, (uint32_t)(stream->sample >> 32),
+                                 stream->number, try};
+    psti_philox4x32_10(counter, stream->key, out);
+}
+
+struct psti_number_stream psti_augment_stream(const struct psti_chain *chain,
+                                              const struct psti_draw *draw, uint32_t i_op)
+{
+    uint64_t key = draw->opaque[PSTI_DRAW_KEY];
+    return (struct psti_number_stream){
+        .key = {psti_augment_draw_low(key), psti_augment_draw_high(key)},
+        .sample = draw->opaque[PSTI_DRAW_SAMPLE],
+        .number = chain->numbers[i_op] | (uint32_t)draw->opaque[PSTI_DRAW_OWN] << OWN_SHIFT,
+    };
+}
 
 uint32_t psti_augment_dice_roll(struct psti_dice *dice)
 {

@@ -33,32 +33,13 @@
  *
  * opaque[4 k ...] holds what operation k needs (see psti_augment_op_sizes and augment_color.c). */
 #include "augment/augment_int.h"
+#include "augment/augment_sizes.h"
 
 #include "base/fail.h"
 #include "base/philox.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { OWN_SHIFT = 8 };
-
-void psti_augment_numbers(const struct psti_number_stream *stream, uint32_t try, uint32_t out[4])
-{
-    const uint32_t counter[4] = {(uint32_t)stream->sample, (uint32_t)(stream->sample >> 32),
-                                 stream->number, try};
-    psti_philox4x32_10(counter, stream->key, out);
-}
-
-struct psti_number_stream psti_augment_stream(const struct psti_chain *chain,
-                                              const struct psti_draw *draw, uint32_t i_op)
-{
-    uint64_t key = draw->opaque[PSTI_DRAW_KEY];
-    return (struct psti_number_stream){
-        .key = {psti_augment_draw_low(key), psti_augment_draw_high(key)},
-        .sample = draw->opaque[PSTI_DRAW_SAMPLE],
-        .number = chain->numbers[i_op] | (uint32_t)draw->opaque[PSTI_DRAW_OWN] << OWN_SHIFT,
-    };
-}
 
 static double between(const float range[2], uint32_t random)
 {

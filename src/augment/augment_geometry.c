@@ -1,43 +1,11 @@
-/* augment_geometry.c - tells which operations move pixels, and whether two chains move them alike.
+/* augment_geometry.c - tells which operations of a chain move pixels, and whether two chains move
+ * them alike.
  *
  * In: operations as callers give them. Out: answers, and the chain of a field that follows another.
  * Pure, any thread. */
 #include "augment/augment_int.h"
 
 #include <string.h>
-
-bool psti_augment_op_is_geometric(enum pst_op_kind kind)
-{
-    switch (kind) {
-    case PST_OP_RESIZE:
-    case PST_OP_CENTER_CROP:
-    case PST_OP_RANDOM_CROP:
-    case PST_OP_RANDOM_RESIZED_CROP:
-    case PST_OP_HORIZONTAL_FLIP:
-    case PST_OP_VERTICAL_FLIP:
-    case PST_OP_PAD:
-    case PST_OP_RANDOM_IOU_CROP:
-    case PST_OP_RANDOM_ZOOM_OUT:
-    case PST_OP_LETTERBOX:
-    case PST_OP_SCALE_JITTER:
-    case PST_OP_RANDOM_SHORTEST_SIZE:
-    case PST_OP_RANDOM_RESIZE:
-    case PST_OP_AFFINE:
-    case PST_OP_PERSPECTIVE:
-    case PST_OP_ELASTIC:
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool psti_augment_op_loses_boxes(enum pst_op_kind kind)
-{
-    bool only_moves = kind == PST_OP_HORIZONTAL_FLIP || kind == PST_OP_VERTICAL_FLIP ||
-                      kind == PST_OP_PAD || kind == PST_OP_RANDOM_ZOOM_OUT ||
-                      kind == PST_OP_ELASTIC;
-    return kind == PST_OP_SANITIZE_BOXES || (psti_augment_op_is_geometric(kind) && !only_moves);
-}
 
 static bool is_group(enum pst_op_kind kind)
 {

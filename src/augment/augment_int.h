@@ -1,6 +1,8 @@
 /* augment_int.h - the declarations that the files of this room share. It is not a door.
  *
  *     augment_compile.c  ops -> chain            augment_draw.c   chain + sample number -> draw
+ *     augment_kinds.c    what the kind of an operation says alone
+ *     augment_dice.c     key -> numbers          augment_sizes.h  geometry of one operation
  *     augment_plan.c     chain + draw -> plan    augment_axis.c   filter weights of one axis
  *     augment_sweep.c    those weights in the order of the source
  *     augment_picks.c    those weights in the order of vectors of outputs
@@ -10,6 +12,9 @@
  *     augment_recipe.c   chain + draw -> a recipe for others
  *     augment_color.c, augment_tone.c, augment_blur.c, augment_warp.c, augment_erase.c  pictures
  *     augment_policy.c   numbers -> steps of RandAugment and the like
+ *     augment_augmix.c   steps of AugMix -> the mixed picture
+ *     augment_edge.h     what a picture shows beyond its edges
+ *     augment_scratch.h  memory of a run, and pictures in it
  *     augment_iou.c      boxes + numbers -> crop     augment_scales.c  numbers -> size, canvas
  *     augment_labels.c   classes of a mask -> other classes */
 #ifndef PST_AUGMENT_INT_H
@@ -17,6 +22,7 @@
 
 #include "augment/augment.h"
 #include "augment/augment_kernels.h"
+#include "augment/augment_scratch.h"
 
 #include "base/bits.h"
 
@@ -68,32 +74,8 @@ static inline float psti_augment_round(float v)
     return up - 0x1.8p23f;
 }
 
-/* The geometry of an operation on a picture of height x width, which follows from its drawn words.
- */
-struct psti_op_sizes {
-    bool has_pad;
-    uint32_t pad[4]; /* left, top, right, bottom, before the crop */
-    bool has_crop;
-    uint32_t y, x, height, width; /* the crop, in the padded picture */
-    bool has_resize;
-    uint32_t to_height, to_width;
-    bool has_border;
-    uint32_t border[4]; /* left, top, right, bottom, after the resize */
-    bool flip_y, flip_x;
-};
-void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uint32_t height,
-                           uint32_t width, struct psti_op_sizes *sizes);
-/* Changes *height and *width from the size before the operation to the size after it. */
-void psti_augment_after(const struct psti_op_sizes *sizes, uint32_t *height, uint32_t *width);
-/* Gives the padding that a RandomCrop (with pad_if_needed) or a CenterCrop adds to a picture of
- * that size. */
-void psti_augment_crop_pad(const struct pst_op *op, uint32_t height, uint32_t width,
-                           uint32_t pad[4]);
-/* Gives the output size of a Resize. Returns false if a side would exceed PSTI_AUGMENT_MAX_SIDE. */
-bool psti_augment_resize_size(const struct pst_op *op, uint32_t height, uint32_t width,
-                              uint32_t *to_height, uint32_t *to_width);
-
 struct psti_number_stream;
+struct psti_op_sizes;
 /* Sizes that are drawn (augment_scales.c). */
 /* Draws the geometry of operations from RANDOM_ZOOM_OUT to RANDOM_RESIZE, except LETTERBOX. */
 void psti_augment_scales_draw(const struct pst_op *op, const struct psti_number_stream *stream,
@@ -110,8 +92,13 @@ enum pst_status psti_augment_iou_draw(const struct psti_chain *chain, uint32_t i
                                       uint32_t width, struct psti_draw *draw,
                                       struct pst_error *err);
 /* Returns whether the centre of a box lies within a crop at (y, x). */
-bool psti_augment_iou_holds(const float box[4], uint32_t y, uint32_t x, uint32_t height,
-                            uint32_t width);
+static inline bool psti_augment_iou_holds(const float box[4], uint32_t y, uint32_t x,
+                                          uint32_t height, uint32_t width)
+{
+    float centre_x = 0.5f * (box[0] + box[2]), centre_y = 0.5f * (box[1] + box[3]);
+    return (float)x < centre_x && centre_x < (float)x + (float)width && (float)y < centre_y &&
+           centre_y < (float)y + (float)height;
+}
 /* Applies the first n_ops operations to boxes, as psti_augment_chain_map_boxes does all. */
 void psti_augment_boxes_before(const struct psti_chain *chain, const struct psti_draw *draw,
                                uint32_t n_ops, float *boxes, size_t n);
@@ -169,7 +156,7 @@ struct psti_warp {
     enum pst_interpolation interpolation; /* NEAREST or BILINEAR */
 };
 
-/* The random numbers of one operation on one sample. */
+/* The random numbers of one operation on one sample (augment_dice.c). */
 struct psti_number_stream {
     uint32_t key[2]; /* the key of the sample's draw */
     uint64_t sample;
@@ -178,7 +165,7 @@ struct psti_number_stream {
 /* Gives the stream of operation i_op. Words PSTI_DRAW_KEY to PSTI_DRAW_OWN of the draw are set. */
 struct psti_number_stream psti_augment_stream(const struct psti_chain *chain,
                                               const struct psti_draw *draw, uint32_t i_op);
-/* Random numbers one after another (augment_dice.c). Set `stream`; the rest is 0. */
+/* Random numbers one after another. Set `stream`; the rest is 0. */
 struct psti_dice {
     struct psti_number_stream stream;
     uint32_t try, left, r[4];
@@ -259,10 +246,6 @@ static inline uint64_t psti_augment_draw_pair(uint32_t low, uint32_t high)
 static inline uint32_t psti_augment_draw_low(uint64_t word) { return (uint32_t)word; }
 static inline uint32_t psti_augment_draw_high(uint64_t word) { return (uint32_t)(word >> 32); }
 
-/* Returns the index of the pixel that a padded picture shows at `i`, on a side of n pixels. -1: it
- * shows the fill. */
-int64_t psti_augment_pad_index(int64_t i, uint32_t n, enum pst_pad_mode mode);
-
 static inline bool psti_augment_is_nearest(enum pst_interpolation interpolation)
 {
     return interpolation == PST_INTERPOLATION_NEAREST ||
@@ -340,41 +323,6 @@ size_t psti_augment_quads_nbytes(const struct psti_axis_spec *spec);
 bool psti_augment_quads_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
                               void *memory, struct psti_quads *quads);
 
-/* Scratch
- * --------------------------------------------------------------------------------------------- */
-
-enum psti_buffer_kind {
-    PSTI_BUFFER_AXIS_X,
-    PSTI_BUFFER_AXIS_Y,
-    PSTI_BUFFER_RING, /* rows after the horizontal pass */
-    PSTI_BUFFER_TAIL, /* right ends of source rows, padded */
-    PSTI_BUFFER_ROW,  /* one row after the vertical pass */
-    PSTI_BUFFER_FLIPPED,
-    PSTI_BUFFER_PLANES,
-    PSTI_BUFFER_IMAGE_0,
-    PSTI_BUFFER_IMAGE_1,
-    PSTI_BUFFER_MAP,
-    PSTI_BUFFER_BLUR,   /* rows of a blur, and its weights */
-    PSTI_BUFFER_SHIFTS, /* displacements of an elastic warp */
-    PSTI_BUFFER_MIX,    /* AugMix: the picture before it, and the sum */
-    PSTI_BUFFER_LABELS, /* a row of mapped classes */
-    PSTI_BUFFERS
-};
-
-struct psti_augment_buffer {
-    unsigned char *data;
-    size_t nbytes;
-};
-
-/* A picture in scratch: HWC samples of the chain's bits, in packed rows. */
-struct psti_picture {
-    unsigned char *data;
-    size_t row_nbytes;
-    uint32_t height, width;
-};
-
-#define PSTI_SLACK 64 /* bytes after a scratch row that kernels may write or read */
-
 /* Takes a finished row of a resample. */
 typedef void (*psti_emit)(struct psti_run *run, uint32_t i, const unsigned char *row);
 /* Returns the memory in which finished row `i` belongs as it is. */
@@ -426,8 +374,6 @@ struct psti_run {
     bool streams; /* stores may stream past the caches; psti_augment_store_end ends them */
 };
 
-enum pst_status psti_augment_run_reserve(struct psti_run *run, enum psti_buffer_kind kind,
-                                         size_t nbytes, struct pst_error *err);
 /* Prepares run->resample for the axes of the two specs. They also say how many rows and columns the
  * source (the region) has. */
 enum pst_status psti_augment_resample_begin(struct psti_run *run, const struct psti_axis_spec *x,
@@ -435,13 +381,6 @@ enum pst_status psti_augment_resample_begin(struct psti_run *run, const struct p
                                             struct pst_error *err);
 void psti_augment_resample_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
                                 uint32_t n_rows);
-/* Runs the plan's steps. run->picture is input and output. */
-enum pst_status psti_augment_steps_run(struct psti_run *run, struct pst_error *err);
-/* Makes a picture of height x width in the image buffer `kind`. */
-enum pst_status psti_augment_picture_make(struct psti_run *run, enum psti_buffer_kind kind,
-                                          uint32_t height, uint32_t width,
-                                          struct psti_picture *picture, struct pst_error *err);
-
 /* Reserves the scratch that psti_augment_store_row needs for rows of `width` pixels. */
 enum pst_status psti_augment_store_begin(struct psti_run *run, uint32_t width,
                                          struct pst_error *err);
@@ -453,14 +392,10 @@ void psti_augment_store_row(struct psti_run *run, uint32_t i, const unsigned cha
 void psti_augment_reverse_row(const struct psti_run *run, unsigned char *to,
                               const unsigned char *from, uint32_t width);
 
-/* Gives the fill of a window as samples. */
-void psti_augment_fill(const struct psti_chain *chain, const struct pst_op *op, uint16_t fill[4]);
 /* Gives the order with number `order` (0..23) of the four operations of a ColorJitter. */
 void psti_augment_jitter_order(uint32_t order, uint32_t out[4]);
 
-/* Returns the image buffer that run->picture does not lie in. */
-enum psti_buffer_kind psti_augment_other_buffer(const struct psti_run *run);
-/* Does one step on run->picture. */
+/* Does one step on run->picture, of any kind but AUGMIX. */
 enum pst_status psti_augment_step_run(struct psti_run *run, const struct psti_step *step,
                                       struct pst_error *err);
 
@@ -535,6 +470,11 @@ enum { PSTI_POLICY_MAX_STEPS = 2 }; /* of RandAugment, TrivialAugment and AutoAu
 uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_number_stream *stream,
                                    uint32_t height, uint32_t width, uint32_t i_op,
                                    struct psti_step steps[PSTI_POLICY_MAX_STEPS]);
+/* Gives the next step of a chain of AugMix, whose size and i_op are set. Returns false if it
+ * changes nothing. */
+bool psti_augment_augmix_step(const struct pst_op *op, struct psti_dice *dice,
+                              struct psti_step *step);
+/* Does the step of AugMix on run->picture (augment_augmix.c). */
 enum pst_status psti_augment_augmix_run(struct psti_run *run, const struct psti_step *step,
                                         struct pst_error *err);
 

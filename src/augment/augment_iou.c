@@ -35,14 +35,6 @@ const char *psti_augment_iou_problem(const struct pst_op *op)
     return NULL;
 }
 
-bool psti_augment_iou_holds(const float box[4], uint32_t y, uint32_t x, uint32_t height,
-                            uint32_t width)
-{
-    float centre_x = 0.5f * (box[0] + box[2]), centre_y = 0.5f * (box[1] + box[3]);
-    return (float)x < centre_x && centre_x < (float)x + (float)width && (float)y < centre_y &&
-           centre_y < (float)y + (float)height;
-}
-
 /* A crop, in pixels. */
 struct crop {
     uint32_t y, x, height, width;

@@ -3,6 +3,7 @@
  * In: chain and draw. Out: a struct psti_recipe, and its tables in the caller's memory. Pure
  * functions, any thread. Both functions make the plan anew, which costs less than keeping it. The
  * front, which augment_run.c streams in one pass, becomes a first step here. */
+#include "augment/augment_edge.h"
 #include "augment/augment_int.h"
 #include "augment/augment_recipe.h"
 

@@ -1,132 +1,12 @@
 /* augment_run.c - runs one sample through its chain.
  *
  * In: a draw, then the rows of its region as the decoder hands them over. Out: the pixels in the
- * batch slot. A run belongs to one thread and keeps its scratch, so that later samples allocate
- * nothing. The scratch is a block that is taken at once, or buffers that grow to the largest sample
- * so far. augment_resample.c does the filters. augment_steps.c does the operations that need the
- * whole picture. */
+ * batch slot. A run belongs to one thread and keeps its scratch (augment_scratch.c).
+ * augment_resample.c does the filters. augment_steps.c and augment_augmix.c do the operations that
+ * need the whole picture. */
 #include "augment/augment_int.h"
 
-#include "base/alloc.h"
-#include "base/bits.h"
-#include "base/checked.h"
 #include "base/fail.h"
-
-#define DEFAULT_LIMIT (1ULL << 30)
-
-enum pst_status psti_augment_run_open(struct psti_run **out, struct pst_error *err)
-{
-    *out = psti_calloc(1, sizeof **out);
-    if (*out == NULL)
-        return psti_fail(err, PST_ERROR_MEMORY, "augment", "no memory for a run");
-    (*out)->limit = DEFAULT_LIMIT;
-    return PST_OK;
-}
-
-/* Returns whether the buffer was cut from the block. */
-static bool is_cut(const struct psti_run *run, const struct psti_augment_buffer *buffer)
-{
-    uintptr_t at = (uintptr_t)buffer->data, block = (uintptr_t)run->block;
-    return at >= block && at - block < run->block_nbytes;
-}
-
-static void forget_cut(struct psti_run *run)
-{
-    for (int i = 0; i < PSTI_BUFFERS; i++)
-        if (is_cut(run, &run->buffers[i]))
-            run->buffers[i] = (struct psti_augment_buffer){0};
-    run->block_used = 0;
-}
-
-static void free_buffers(struct psti_run *run)
-{
-    forget_cut(run);
-    for (int i = 0; i < PSTI_BUFFERS; i++) {
-        psti_free(run->buffers[i].data);
-        run->buffers[i] = (struct psti_augment_buffer){0};
-    }
-    psti_free(run->block);
-    run->block = NULL;
-    run->block_nbytes = 0;
-    run->held = 0;
-}
-
-void psti_augment_run_hold(struct psti_run *run, uint64_t nbytes)
-{
-    run->running = false;
-    free_buffers(run);
-    nbytes &= ~(uint64_t)(PSTI_CACHE_LINE - 1);
-    run->block = psti_alloc_aligned(PSTI_CACHE_LINE, nbytes);
-    run->block_nbytes = run->block ? nbytes : 0;
-    run->held = run->block_nbytes;
-}
-
-void psti_augment_run_close(struct psti_run **run)
-{
-    if (run == NULL || *run == NULL)
-        return;
-    free_buffers(*run);
-    psti_free(*run);
-    *run = NULL;
-}
-
-uint64_t psti_augment_run_scratch_nbytes(const struct psti_run *run) { return run->held; }
-
-void psti_augment_run_set_scratch_limit(struct psti_run *run, uint64_t nbytes)
-{
-    run->limit = nbytes;
-}
-
-enum pst_status psti_augment_run_reserve(struct psti_run *run, enum psti_buffer_kind kind,
-                                         size_t nbytes, struct pst_error *err)
-{
-    struct psti_augment_buffer *buffer = &run->buffers[kind];
-    if (nbytes <= buffer->nbytes)
-        return PST_OK;
-    bool cut = is_cut(run, buffer);
-    size_t padded = psti_round_up(nbytes, PSTI_CACHE_LINE);
-    if ((cut || !buffer->data) && nbytes <= run->block_nbytes &&
-        padded <= run->block_nbytes - run->block_used) {
-        *buffer = (struct psti_augment_buffer){run->block + run->block_used, padded};
-        run->block_used += padded;
-        return PST_OK;
-    }
-    nbytes = psti_round_up(nbytes, 4096);
-    uint64_t others = run->held - (cut ? 0 : buffer->nbytes);
-    if (nbytes > run->limit || others > run->limit - nbytes) {
-        return psti_fail(err, PST_ERROR_LIMIT, "augment",
-                         "scratch of %llu bytes would exceed the limit of %llu",
-                         (unsigned long long)(others + nbytes), (unsigned long long)run->limit);
-    }
-    if (!cut)
-        psti_free(buffer->data);
-    run->held = others;
-    buffer->nbytes = 0;
-    buffer->data = psti_alloc_aligned(64, nbytes);
-    if (buffer->data == NULL)
-        return psti_fail(err, PST_ERROR_MEMORY, "augment", "no memory for %zu bytes of scratch",
-                         nbytes);
-    buffer->nbytes = nbytes;
-    run->held += nbytes;
-    return PST_OK;
-}
-
-enum pst_status psti_augment_picture_make(struct psti_run *run, enum psti_buffer_kind kind,
-                                          uint32_t height, uint32_t width,
-                                          struct psti_picture *picture, struct pst_error *err)
-{
-    size_t nbytes;
-    picture->height = height;
-    picture->width = width;
-    picture->row_nbytes = (size_t)width * run->pixel_nbytes;
-    if (!psti_mul_size(picture->row_nbytes, height, &nbytes) ||
-        !psti_add_size(nbytes, PSTI_SLACK, &nbytes))
-        return psti_fail(err, PST_ERROR_LIMIT, "augment", "a picture of %u x %u is too large",
-                         width, height);
-    enum pst_status status = psti_augment_run_reserve(run, kind, nbytes, err);
-    picture->data = run->buffers[kind].data;
-    return status;
-}
 
 /* Takes a row of the front. Stores it in the slot, or in run->picture if there are steps. */
 static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *row)
@@ -192,7 +72,7 @@ enum pst_status psti_augment_run_begin(struct psti_run *run, const struct psti_c
                                        const struct psti_target *target, struct pst_error *err)
 {
     run->running = false;
-    forget_cut(run);
+    psti_augment_run_forget(run);
     run->chain = chain;
     run->target = *target;
     run->pixel_nbytes = (uint32_t)chain->output.channels * (chain->output.bits / 8u);
@@ -261,6 +141,18 @@ enum pst_status psti_augment_run_rows(void *ctx, const void *rows, size_t row_nb
     return PST_OK;
 }
 
+/* Runs the plan's steps. run->picture is input and output. */
+static enum pst_status run_steps(struct psti_run *run, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < run->plan.n_steps; i++) {
+        const struct psti_step *step = &run->plan.steps[i];
+        bool mixes = step->kind == PSTI_STEP_AUGMIX;
+        status = (mixes ? psti_augment_augmix_run : psti_augment_step_run)(run, step, err);
+    }
+    return status;
+}
+
 enum pst_status psti_augment_run_end(struct psti_run *run, struct pst_error *err)
 {
     if (!run->running)
@@ -271,7 +163,7 @@ enum pst_status psti_augment_run_end(struct psti_run *run, struct pst_error *err
                          run->plan.region_height);
     enum pst_status status = PST_OK;
     if (run->plan.n_steps > 0) {
-        status = psti_augment_steps_run(run, err);
+        status = run_steps(run, err);
         for (uint32_t i = 0; status == PST_OK && i < run->picture.height; i++)
             psti_augment_store_row(run, i, run->picture.data + i * run->picture.row_nbytes, false);
     }

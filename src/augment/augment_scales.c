@@ -5,6 +5,7 @@
  * torchvision's: float32 where its factor is a tensor, double where it is a number of Python;
  * products are cut off as int() does. */
 #include "augment/augment_int.h"
+#include "augment/augment_sizes.h"
 
 #include "base/philox.h"
 

@@ -3,27 +3,10 @@
  * In and out: run->picture, which changes between the run's two image buffers. One thread: the
  * run's. The results are those of the streamed front to the bit: resizes go through the same
  * resampler. */
+#include "augment/augment_edge.h"
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
-
-#include <math.h>
-
-enum psti_buffer_kind psti_augment_other_buffer(const struct psti_run *run)
-{
-    return run->picture.data == run->buffers[PSTI_BUFFER_IMAGE_0].data ? PSTI_BUFFER_IMAGE_1
-                                                                       : PSTI_BUFFER_IMAGE_0;
-}
-
-void psti_augment_fill(const struct psti_chain *chain, const struct pst_op *op, uint16_t fill[4])
-{
-    float most = chain->output.bits == 8 ? 255.0f : 65535.0f;
-    for (uint32_t c = 0; c < chain->output.channels; c++) {
-        float v = op->fill[c];
-        v = v < 0 ? 0 : v > most ? most : v;
-        fill[c] = (uint16_t)(v + 0.5f);
-    }
-}
 
 static void fill_pixel(const struct psti_run *run, const struct pst_op *op, unsigned char pixel[8])
 {
@@ -204,8 +187,6 @@ enum pst_status psti_augment_step_run(struct psti_run *run, const struct psti_st
         return psti_augment_blur(run, op, step->factors[0], err);
     case PSTI_STEP_WARP:
         return psti_augment_warp_run(run, step, err);
-    case PSTI_STEP_AUGMIX:
-        return psti_augment_augmix_run(run, step, err);
     case PSTI_STEP_JITTER:
         psti_augment_color_jitter(run, step->factors, step->order, &run->picture);
         break;
@@ -231,14 +212,8 @@ enum pst_status psti_augment_step_run(struct psti_run *run, const struct psti_st
         psti_augment_labels_map(run->chain->labels[step->i_op], run->chain->output.bits,
                                 samples.data, samples.data, samples.n_pixels);
         break;
+    case PSTI_STEP_AUGMIX: /* augment_augmix.c does it, by other steps */
+        break;
     }
     return PST_OK;
-}
-
-enum pst_status psti_augment_steps_run(struct psti_run *run, struct pst_error *err)
-{
-    enum pst_status status = PST_OK;
-    for (uint32_t i = 0; status == PST_OK && i < run->plan.n_steps; i++)
-        status = psti_augment_step_run(run, &run->plan.steps[i], err);
-    return status;
 }

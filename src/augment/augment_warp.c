@@ -7,6 +7,7 @@
  * torchvision's: the centre of pixel i is i + 0.5, a nearest pixel is the one whose centre is
  * nearest, and where bilinear interpolation sees pixels outside, they count as 0 and the result is
  * blended with the fill by the share of pixels inside. */
+#include "augment/augment_edge.h"
 #include "augment/augment_int.h"
 
 #include "base/philox.h"

@@ -1,0 +1,51 @@
+/* augment_scratch.h - the scratch memory of a run, and pictures in it. */
+#ifndef PST_AUGMENT_SCRATCH_H
+#define PST_AUGMENT_SCRATCH_H
+
+#include "augment/augment.h"
+
+enum psti_buffer_kind {
+    PSTI_BUFFER_AXIS_X,
+    PSTI_BUFFER_AXIS_Y,
+    PSTI_BUFFER_RING, /* rows after the horizontal pass */
+    PSTI_BUFFER_TAIL, /* right ends of source rows, padded */
+    PSTI_BUFFER_ROW,  /* one row after the vertical pass */
+    PSTI_BUFFER_FLIPPED,
+    PSTI_BUFFER_PLANES,
+    PSTI_BUFFER_IMAGE_0,
+    PSTI_BUFFER_IMAGE_1,
+    PSTI_BUFFER_MAP,
+    PSTI_BUFFER_BLUR,   /* rows of a blur, and its weights */
+    PSTI_BUFFER_SHIFTS, /* displacements of an elastic warp */
+    PSTI_BUFFER_MIX,    /* AugMix: the picture before it, and the sum */
+    PSTI_BUFFER_LABELS, /* a row of mapped classes */
+    PSTI_BUFFERS
+};
+
+struct psti_augment_buffer {
+    unsigned char *data;
+    size_t nbytes;
+};
+
+/* A picture in scratch: HWC samples of the chain's bits, in packed rows. */
+struct psti_picture {
+    unsigned char *data;
+    size_t row_nbytes;
+    uint32_t height, width;
+};
+
+#define PSTI_SLACK 64 /* bytes after a scratch row that kernels may write or read */
+
+/* Gives back what the sample before has cut from the block. */
+void psti_augment_run_forget(struct psti_run *run);
+/* Makes the buffer at least nbytes long. Its contents are lost if it grows. */
+enum pst_status psti_augment_run_reserve(struct psti_run *run, enum psti_buffer_kind kind,
+                                         size_t nbytes, struct pst_error *err);
+/* Makes a picture of height x width in the image buffer `kind`. */
+enum pst_status psti_augment_picture_make(struct psti_run *run, enum psti_buffer_kind kind,
+                                          uint32_t height, uint32_t width,
+                                          struct psti_picture *picture, struct pst_error *err);
+/* Returns the image buffer that run->picture does not lie in. */
+enum psti_buffer_kind psti_augment_other_buffer(const struct psti_run *run);
+
+#endif

@@ -1,0 +1,32 @@
+/* augment_sizes.h - the geometry of one operation: padding, crop, resize, border, flips. */
+#ifndef PST_AUGMENT_SIZES_H
+#define PST_AUGMENT_SIZES_H
+
+#include "augment/augment.h"
+
+/* The geometry of an operation on a picture of height x width, which follows from its drawn words.
+ */
+struct psti_op_sizes {
+    bool has_pad;
+    uint32_t pad[4]; /* left, top, right, bottom, before the crop */
+    bool has_crop;
+    uint32_t y, x, height, width; /* the crop, in the padded picture */
+    bool has_resize;
+    uint32_t to_height, to_width;
+    bool has_border;
+    uint32_t border[4]; /* left, top, right, bottom, after the resize */
+    bool flip_y, flip_x;
+};
+void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uint32_t height,
+                           uint32_t width, struct psti_op_sizes *sizes);
+/* Changes *height and *width from the size before the operation to the size after it. */
+void psti_augment_after(const struct psti_op_sizes *sizes, uint32_t *height, uint32_t *width);
+/* Gives the padding that a RandomCrop (with pad_if_needed) or a CenterCrop adds to a picture of
+ * that size. */
+void psti_augment_crop_pad(const struct pst_op *op, uint32_t height, uint32_t width,
+                           uint32_t pad[4]);
+/* Gives the output size of a Resize. Returns false if a side would exceed PSTI_AUGMENT_MAX_SIDE. */
+bool psti_augment_resize_size(const struct pst_op *op, uint32_t height, uint32_t width,
+                              uint32_t *to_height, uint32_t *to_width);
+
+#endif
