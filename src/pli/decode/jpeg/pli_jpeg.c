@@ -14,8 +14,6 @@
 #include "base/fail.h"
 #include "pli/decode/pli_kernels.h"
 
-#include <string.h>
-
 #define ROOM "decode"
 #define CODEC "pli"
 
@@ -83,16 +81,6 @@ static enum pst_status prepare_tables(const struct psti_pli_request *request,
 }
 
 /* ---- Coefficients */
-
-void psti_pli_jpeg_to_blocks_c(const int16_t *planes, size_t stride, uint32_t last,
-                               int16_t *const blocks[PSTI_PLI_JPEG_GROUP])
-{
-    for (uint32_t i = 0; i < PSTI_PLI_JPEG_GROUP; i++) {
-        for (uint32_t k = 0; k <= last; k++)
-            blocks[i][k] = planes[k * stride + i];
-        memset(blocks[i] + last + 1, 0, (63 - last) * sizeof **blocks);
-    }
-}
 
 static int16_t *block_at(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs,
                          uint32_t i)

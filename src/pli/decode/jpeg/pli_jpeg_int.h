@@ -64,7 +64,7 @@ static inline uint32_t psti_pli_jpeg_end_at(const struct psti_pli_coefs *coefs, 
         last--;
     return last;
 }
-/* ---- Coefficients -> blocks: pli_jpeg.c, pli_jpeg_blocks_avx2.c */
+/* ---- Coefficients -> blocks: pli_jpeg_blocks.c, pli_jpeg_blocks_avx2.c */
 
 /* Writes 16 blocks of 64 coefficients from 16 entries of each of planes 0..last. Coefficients above
  * `last` are zeros. */

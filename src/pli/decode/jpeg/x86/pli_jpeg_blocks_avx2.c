@@ -1,5 +1,5 @@
 /* pli_jpeg_blocks_avx2.c - turns planes of coefficients into blocks with AVX2, 16 blocks at once.
- * pli_jpeg.c gives the same blocks. The functions are pure; any thread may call them. */
+ * pli_jpeg_blocks.c gives the same blocks. The functions are pure; any thread may call them. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #if defined(__x86_64__)
