@@ -22,7 +22,6 @@ CIRCLES: dict[str, list[int]] = {
     "dataset": [12],
     "decode": [13, 5],
     "loader": [13, 12, 5],
-    "pli": [7],
     "serve": [15],
 }
 

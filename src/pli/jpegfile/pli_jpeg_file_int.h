@@ -31,17 +31,6 @@ enum {
 /* Bits of the restoration's first byte (section 10). */
 enum { PSTI_JPEG_PADS_WITH_0 = 1, PSTI_JPEG_QUANTS_CUT = 2, PSTI_JPEG_FLAGS_KNOWN = 3 };
 
-/* Codes of events (section 10.2), which tell what a writer cannot know from the coefficients. */
-enum {
-    PSTI_JPEG_EVENT_RUN = 0,   /* the run of ends breaks here, or goes on, against the rule */
-    PSTI_JPEG_EVENT_ZEROS = 1, /* codes 1..4: so many codes of 16 zeros end the block */
-    PSTI_JPEG_ZEROS_MAX = 4,
-    /* plus 1..63: so many bytes 0xFF stand before the restart marker */
-    PSTI_JPEG_EVENT_FILL = 0x40,
-    PSTI_JPEG_FILL_MAX = 63,
-    PSTI_JPEG_EVENT_PADDING = 0x80 /* plus 0..127: the padding, where it is not the usual one */
-};
-
 /* A Huffman table as in DHT. */
 struct psti_jpeg_huffman {
     bool defined, fresh; /* `fresh`: no table was made of it since it was defined */

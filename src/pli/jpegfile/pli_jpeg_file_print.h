@@ -10,6 +10,7 @@
 #define PST_PLI_JPEG_FILE_PRINT_H
 
 #include "base/bits.h"
+#include "pli/jpegfile/pli_jpeg_file_events.h"
 #include "pli/jpegfile/pli_jpeg_file_int.h"
 
 enum {
@@ -101,13 +102,6 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_add_any(struct psti_jpeg_sink *s,
     psti_pli_jpeg_add(s, code >> PSTI_JPEG_LENGTH_BITS << size | bits, (code & 63) + size);
 }
 
-/* The next event of the restoration. `position` is UINT64_MAX past the last event. */
-struct psti_jpeg_unpacker;
-struct psti_jpeg_event {
-    uint64_t position;
-    uint8_t code;
-};
-
 struct psti_jpeg_printer {
     struct psti_jpeg_walk walk;
     struct psti_jpeg_layout layout;
@@ -156,12 +150,19 @@ size_t psti_pli_jpeg_print_work_nbytes(void);
 /* Returns how many codes of 16 zeros an event adds at the end of this block. */
 uint32_t psti_pli_jpeg_zeros_at(struct psti_jpeg_printer *p, uint64_t position);
 /* Replaces the current event, which is done, by the next one. */
-void psti_pli_jpeg_next_event(struct psti_jpeg_printer *p);
+static inline void psti_pli_jpeg_next_event(struct psti_jpeg_printer *p)
+{
+    p->bad_event |= !psti_pli_jpeg_read_event(p->unpacker, &p->event);
+}
 
 /* Prints n MCUs of a row of MCUs, from `column` on, within one interval. */
 typedef void psti_jpeg_mcus_printer(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
                                     uint32_t n);
-psti_jpeg_mcus_printer psti_pli_jpeg_print_sequential, psti_pli_jpeg_print_sequential_avx2;
+psti_jpeg_mcus_printer psti_pli_jpeg_print_sequential, psti_pli_jpeg_print_dc_first,
+    psti_pli_jpeg_print_dc_more, psti_pli_jpeg_print_ac_first, psti_pli_jpeg_print_ac_more;
+psti_jpeg_mcus_printer psti_pli_jpeg_print_sequential_avx2;
+/* Prints the run of ends that is not written yet. */
+void psti_pli_jpeg_print_run(struct psti_jpeg_printer *p);
 
 /* Reads a restoration piece by piece: first the skeleton, then extra (pli_jpeg_file_pack.c). */
 struct psti_jpeg_unpacker {

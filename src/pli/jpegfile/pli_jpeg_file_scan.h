@@ -8,13 +8,11 @@
 #define PST_PLI_JPEG_FILE_SCAN_H
 
 #include "base/bits.h"
+#include "pli/jpegfile/pli_jpeg_file_codes.h"
+#include "pli/jpegfile/pli_jpeg_file_events.h"
 #include "pli/jpegfile/pli_jpeg_file_int.h"
 
 enum {
-    PSTI_JPEG_LOOK_BITS = 10,
-    PSTI_JPEG_LOOK = 1 << PSTI_JPEG_LOOK_BITS,
-    PSTI_JPEG_QUICK_BITS = 11,
-    PSTI_JPEG_QUICK = 1 << PSTI_JPEG_QUICK_BITS,
     PSTI_JPEG_QUICK_STEPS = 5,     /* 5 look-ups of 11 bits fit in the 56 bits of a refill */
     PSTI_JPEG_STAGE_PADDING = 512, /* more bytes than a block and the loads ahead of it can take */
     PSTI_JPEG_NO_SYMBOL = 256
@@ -30,24 +28,6 @@ enum psti_jpeg_trouble {
     PSTI_JPEG_ODD_CODE,  /* valid, but not as the writer would have written it */
     PSTI_JPEG_ODD_DATA,  /* irregular in more places than can be kept */
 };
-
-struct psti_jpeg_decoder_table {
-    /* By the next bits: length of the code << 16 | symbol << 8 | length of code and value together.
-     * The symbol's lower half is the length of the value. 0: the code is longer than the index. */
-    uint32_t codes[PSTI_JPEG_LOOK];
-    /* For sequential scans, by the next bits. A quick entry holds the length of code and value
-     * together; from bit 8 on, by how many coefficients it goes on; from bit 16 on, the value,
-     * which is 0 for a code of 16 zeros. A slow entry holds PSTI_JPEG_SLOW, the length of the code
-     * and, from bit 16 on, the symbol. Entries are slow for codes that end a block or have more
-     * bits than the index. A length of 0 means that the code is longer than the index, or that
-     * there is none. */
-    uint32_t quick[PSTI_JPEG_QUICK];
-    /* by length: the next 16 bits are below this value for codes of this length */
-    uint32_t ends[17];
-    int32_t offsets[17]; /* by length: added to a code it gives the code's place in symbols */
-    uint8_t symbols[256];
-};
-#define PSTI_JPEG_SLOW 0x8000u
 
 /* Bits to read. The next bit is the highest of `buffer`, of which `count` bits are valid. */
 struct psti_jpeg_bits {
@@ -97,10 +77,6 @@ static inline int32_t psti_pli_jpeg_take_value(struct psti_jpeg_bits *b, uint32_
     psti_pli_jpeg_drop(b, n);
     return value;
 }
-/* Returns a code that is not in `codes`, in the same form, or 0 if there is none. The bits are
- * passed by value, because a compiler does not keep in registers a variable whose address a call
- * gets. */
-uint32_t psti_pli_jpeg_find_long_code(uint64_t buffer, const struct psti_jpeg_decoder_table *table);
 static inline uint32_t psti_pli_jpeg_find_code(const struct psti_jpeg_bits *b,
                                                const struct psti_jpeg_decoder_table *table)
 {
@@ -117,14 +93,6 @@ static inline uint32_t psti_pli_jpeg_take_symbol(struct psti_jpeg_bits *b,
     psti_pli_jpeg_drop(b, code >> 16);
     return code >> 8 & 255;
 }
-
-/* The events of a file as `extra` holds them (section 10.2): positions and codes
- * PSTI_JPEG_EVENT_... */
-struct psti_jpeg_events {
-    uint8_t *bytes;
-    size_t nbytes, capacity;
-    uint64_t position; /* of the last event */
-};
 
 struct psti_jpeg_reader {
     struct psti_jpeg_walk walk;
@@ -154,10 +122,6 @@ struct psti_jpeg_reader {
 
 /* Reads the scan at which the walk stands. walk.at becomes the end of its data. */
 enum pst_status psti_pli_jpeg_read_scan(struct psti_jpeg_reader *r, struct pst_error *err);
-
-/* Adds an event. Returns false if there is no space for it, or if its position is too far from the
- * last one. */
-bool psti_pli_jpeg_add_event(struct psti_jpeg_events *events, uint64_t position, uint8_t code);
 
 /* Reads n MCUs of a row of MCUs, from `column` on, within one interval. */
 typedef enum psti_jpeg_trouble psti_jpeg_mcus_reader(struct psti_jpeg_reader *r, uint32_t row,

@@ -24,26 +24,6 @@ struct psti_jpeg_print_work {
 
 size_t psti_pli_jpeg_print_work_nbytes(void) { return sizeof(struct psti_jpeg_print_work); }
 
-void psti_pli_jpeg_next_event(struct psti_jpeg_printer *p)
-{
-    uint64_t step = 0;
-    int byte = psti_pli_jpeg_unpack_byte(p->unpacker);
-    if (byte < 0) {
-        p->event = (struct psti_jpeg_event){.position = UINT64_MAX};
-        return;
-    }
-    for (uint32_t shift = 0; byte >= 0; shift += 7) {
-        step |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128)
-            break;
-        byte = shift < 21 ? psti_pli_jpeg_unpack_byte(p->unpacker) : -1;
-    }
-    int code = byte < 0 ? -1 : psti_pli_jpeg_unpack_byte(p->unpacker);
-    p->bad_event |= code < 0;
-    p->event.position += step;
-    p->event.code = (uint8_t)code;
-}
-
 /* Copies the skeleton up to `end`. */
 static void copy_skeleton(struct psti_jpeg_print_work *w, size_t end)
 {

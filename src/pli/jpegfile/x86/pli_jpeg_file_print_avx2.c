@@ -1,5 +1,5 @@
 /* pli_jpeg_file_print_avx2.c - prints MCUs of a sequential scan with AVX2 and BMI. The bits are
- * those of pli_jpeg_file_print.c. Pure; any thread. */
+ * those of pli_jpeg_file_print_blocks.c. Pure; any thread. */
 #include "pli/jpegfile/pli_jpeg_file_print_mcus.h"
 
 #if defined(__x86_64__)
