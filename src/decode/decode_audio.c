@@ -6,9 +6,9 @@
 #include "decode/decode_audio.h"
 
 #include "base/alloc.h"
-#include "base/checked.h"
 #include "base/fail.h"
 #include "base/options.h"
+#include "decode/decode_audio_bytes.h"
 #include "decode/decode_audio_tags.h"
 
 #include <math.h>
@@ -21,22 +21,6 @@
 enum { MAGIC_NBYTES = 12, WAV_HEAD_NBYTES = 4096 };
 /* Samples of all channels that a check decodes at once: 4 MiB of floats. */
 #define PIECE_N_FLOATS ((size_t)1 << 20)
-
-bool psti_decode_audio_bring(const struct psti_audio *audio, uint64_t first, uint64_t n)
-{
-    if (!audio->bring)
-        return psti_range_fits(first, n, audio->n_here);
-    return n == 0 || audio->bring(audio->ctx, audio->front + first, n);
-}
-
-enum pst_status psti_decode_audio_need(const struct psti_audio *audio, uint64_t first, uint64_t n,
-                                       struct pst_error *err)
-{
-    if (psti_decode_audio_bring(audio, first, n))
-        return PST_OK;
-    return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "%llu bytes from %llu on are not there",
-                     (unsigned long long)n, (unsigned long long)first);
-}
 
 static void take_wav(struct psti_audio *audio)
 {

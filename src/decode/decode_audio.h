@@ -80,12 +80,6 @@ enum pst_status psti_decode_audio_check(const void *bytes, size_t nbytes, struct
 
 /* Inside the room: the kinds of files, each in its own file. They set audio->info. */
 
-/* Makes bytes first to first + n of audio->bytes be there. */
-bool psti_decode_audio_bring(const struct psti_audio *audio, uint64_t first, uint64_t n);
-/* The same; an error says that they cannot be read. */
-enum pst_status psti_decode_audio_need(const struct psti_audio *audio, uint64_t first, uint64_t n,
-                                       struct pst_error *err);
-
 enum pst_status psti_decode_mp3_open(struct psti_audio *audio, struct pst_error *err);
 enum pst_status psti_decode_mp3_read(struct psti_audio *audio, uint64_t first, size_t n, float *out,
                                      struct pst_error *err);

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "base/fail.h"
+#include "decode/decode_audio_bytes.h"
 
 #include <string.h>
 

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "decode/decode_audio_bytes.h"
 #include "decode/decode_audio_tags.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "decode/decode_audio_bytes.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

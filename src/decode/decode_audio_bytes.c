@@ -1,0 +1,24 @@
+/* decode_audio_bytes.c - makes bytes of an audio file be there before they are read: all kinds of
+ * files ask for theirs here. One thread for each open file. */
+#include "decode/decode_audio_bytes.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+
+#define ROOM "decode"
+
+bool psti_decode_audio_bring(const struct psti_audio *audio, uint64_t first, uint64_t n)
+{
+    if (!audio->bring)
+        return psti_range_fits(first, n, audio->n_here);
+    return n == 0 || audio->bring(audio->ctx, audio->front + first, n);
+}
+
+enum pst_status psti_decode_audio_need(const struct psti_audio *audio, uint64_t first, uint64_t n,
+                                       struct pst_error *err)
+{
+    if (psti_decode_audio_bring(audio, first, n))
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "%llu bytes from %llu on are not there",
+                     (unsigned long long)n, (unsigned long long)first);
+}
