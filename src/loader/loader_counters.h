@@ -7,8 +7,6 @@
 
 #include <penstock/penstock.h>
 
-#define PSTI_LOADER_QUARANTINE_MAX 4096
-
 /* loader_times.c; the lock must be held. */
 /* The reads of a task are about to be submitted; the reads of a task have completed. */
 void psti_loader_times_read_begins(pst_loader *loader);
@@ -26,8 +24,5 @@ void psti_loader_fallbacks(const pst_loader *loader, const struct psti_storage_s
 /* Writes the level of each room's kernels as text. Returns how many rooms have a level below
  * AVX-512 because a part of it is missing. */
 uint32_t psti_loader_cpu_rooms(uint32_t features, char *text, size_t nbytes);
-
-/* loader_next.c. Counts a bad sample and lists it. Takes the lock. */
-void psti_loader_note_bad(pst_loader *loader, const struct pst_error *what);
 
 #endif

@@ -6,6 +6,7 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
 #include "loader/loader_row.h"
+#include "loader/loader_usable.h"
 #include "loader/loader_worker.h"
 
 #include "base/clock.h"
@@ -89,12 +90,6 @@ static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_
     return status == PST_OK
                ? psti_loader_job_finish(&loader->fetcher, batch, epoch, n_rows, job, err)
                : status;
-}
-
-void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, void *ctx)
-{
-    loader->interrupt = interrupt;
-    loader->interrupt_ctx = ctx;
 }
 
 static enum pst_status ask(const pst_loader *loader, struct pst_error *err)

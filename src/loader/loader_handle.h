@@ -166,12 +166,6 @@ struct pst_loader {
     struct psti_loader_queues queues;
 };
 
-/* Reports the use in a forked child. */
-enum pst_status psti_loader_fail_forked(struct pst_error *err);
-
-/* Reports the failure of a loader that is broken. */
-enum pst_status psti_loader_check_broken(const pst_loader *loader, struct pst_error *err);
-
 /* loader_meter.c; the lock must be held. */
 void psti_loader_meter_begin(pst_loader *loader);
 /* The caller has called for a batch, and is about to return. */

@@ -2,11 +2,11 @@
  *
  * In: rows that were filled or failed, from any worker. Out: a job that is whole, with the errors
  * of its rows in row order. So the caller's view does not depend on which thread was first. */
-#include "loader/loader_counters.h"
 #include "loader/loader_files.h"
 #include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
+#include "loader/loader_quarantine.h"
 #include "loader/loader_row.h"
 #include "loader/loader_worker.h"
 
@@ -218,7 +218,7 @@ enum pst_status psti_loader_job_replace_fetched(struct psti_loader_worker *worke
     uint64_t n_bad = 0;
     while (status != PST_OK && !worker->starved && is_samples_fault(worker, status) &&
            n_bad <= PSTI_LOADER_REPLACE_TRIES) {
-        psti_loader_note_bad(loader, &worker->err);
+        psti_loader_quarantine_count(loader, &worker->err);
         if (n_bad == PSTI_LOADER_REPLACE_TRIES) {
             fail_no_replacement(worker, sample);
             return status;

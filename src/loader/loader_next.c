@@ -6,11 +6,12 @@
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
+#include "loader/loader_quarantine.h"
 #include "loader/loader_run.h"
 #include "loader/loader_share.h"
+#include "loader/loader_usable.h"
 #include "loader/loader_worker.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/thread.h"
@@ -163,38 +164,6 @@ void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state)
     *state = loader->state;
 }
 
-static void quarantine(pst_loader *loader, const struct pst_error *what)
-{
-    for (uint32_t i = 0; i < loader->n_quarantined; i++)
-        if (loader->quarantine[i].sample == what->sample)
-            return; /* known from an earlier epoch */
-    if (loader->n_quarantined == PSTI_LOADER_QUARANTINE_MAX)
-        return;
-    if (loader->n_quarantined == loader->quarantine_cap) {
-        uint32_t cap = loader->quarantine_cap ? 2 * loader->quarantine_cap : 16;
-        uint64_t more = (cap - loader->quarantine_cap) * sizeof *loader->quarantine;
-        if (!psti_batch_pool_charge(loader->pool, more, false))
-            return;
-        struct pst_error *grown =
-            psti_realloc(loader->quarantine, cap * sizeof *loader->quarantine);
-        if (!grown) {
-            psti_batch_pool_uncharge(loader->pool, more);
-            return; /* only the list is cut; the counts are right */
-        }
-        loader->quarantine = grown;
-        loader->quarantine_cap = cap;
-    }
-    loader->quarantine[loader->n_quarantined++] = *what;
-}
-
-void psti_loader_note_bad(pst_loader *loader, const struct pst_error *what)
-{
-    pthread_mutex_lock(loader->lock);
-    quarantine(loader, what);
-    loader->stats.n_bad++;
-    pthread_mutex_unlock(loader->lock);
-}
-
 /* Counts the bad samples of the job whose turn has come. False: there are too many in this epoch.
  */
 static bool account(pst_loader *loader, struct psti_loader_job *job)
@@ -204,7 +173,7 @@ static bool account(pst_loader *loader, struct psti_loader_job *job)
     uint64_t n = psti_order_n(loader->order);
     const struct pst_error *last = NULL;
     for (const struct psti_loader_bad *bad = job->bads; bad; bad = bad->next) {
-        quarantine(loader, &bad->err);
+        psti_loader_quarantine_add(loader, &bad->err);
         last = &bad->err;
     }
     stats->n_bad += job->n_bad;

@@ -31,22 +31,6 @@
 #define GAP_MIN_NBYTES ((uint64_t)4 << 10)
 #define GAP_MAX_NBYTES ((uint64_t)1 << 20)
 
-enum pst_status psti_loader_fail_forked(struct pst_error *err)
-{
-    return psti_fail(err, PST_ERROR_FORKED, "loader",
-                     "this loader belongs to the process that opened it: open another one here");
-}
-
-enum pst_status psti_loader_check_broken(const pst_loader *loader, struct pst_error *err)
-{
-    if (!loader->broken)
-        return PST_OK;
-    return psti_fail(err, loader->failure.status, "loader",
-                     "pst_loader_set left no memory for the loader, which can only be closed: "
-                     "%.300s",
-                     loader->failure.text);
-}
-
 /* Opens the order. Pages of a folder are cut from its files by path, which is the same on every
  * machine; where the disk has them decides in which sequence they are read, and nothing else. */
 static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
@@ -255,6 +239,12 @@ bool psti_loader_slot_place(const pst_loader *loader, uint32_t i_field, size_t *
 {
     return psti_batch_pool_place_of(loader->pool, i_field, offset, row_nbytes) &&
            !loader->plan.slots[i_field].may_differ;
+}
+
+void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, void *ctx)
+{
+    loader->interrupt = interrupt;
+    loader->interrupt_ctx = ctx;
 }
 
 enum pst_status psti_loader_open_in(pst_dataset *dataset, const struct pst_loader_options *options,

@@ -10,6 +10,7 @@
 #include "loader/loader_job.h"
 #include "loader/loader_run.h"
 #include "loader/loader_shape.h"
+#include "loader/loader_usable.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -1,4 +1,4 @@
-/* loader_stats.c - reads the counters and the quarantine list. Any thread, at any time. */
+/* loader_stats.c - reads the counters. Any thread, at any time. */
 #include "loader/loader_counters.h"
 #include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
@@ -6,10 +6,8 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "base/fail.h"
 #include "base/options.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,31 +54,4 @@ void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats, 
     if (!psti_batch_pool_is_forked(loader->pool))
         fill(loader, &all);
     psti_struct_write(stats, stats_nbytes, &all, sizeof all);
-}
-
-uint64_t pst_loader_n_quarantined(const pst_loader *loader)
-{
-    if (psti_batch_pool_is_forked(loader->pool))
-        return 0;
-    pthread_mutex_lock(loader->lock);
-    uint64_t n = loader->n_quarantined;
-    pthread_mutex_unlock(loader->lock);
-    return n;
-}
-
-enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i, struct pst_error *what,
-                                       struct pst_error *err)
-{
-    if (psti_batch_pool_is_forked(loader->pool))
-        return psti_loader_fail_forked(err);
-    enum pst_status status = PST_OK;
-    pthread_mutex_lock(loader->lock);
-    if (i < loader->n_quarantined)
-        *what = loader->quarantine[i];
-    else
-        status = psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                           "there is no bad sample %llu: the list has %llu", (unsigned long long)i,
-                           (unsigned long long)loader->n_quarantined);
-    pthread_mutex_unlock(loader->lock);
-    return status;
 }
