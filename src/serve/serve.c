@@ -43,7 +43,7 @@ static enum pst_status open_loop(pst_service *service, struct pst_error *err)
 static enum pst_status begin_kinds(pst_service *service, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    for (const struct psti_session_ops *const *at = psti_serve_ops; *at && status == PST_OK; at++)
+    for (const struct psti_session_ops *const *at = service->kinds; *at && status == PST_OK; at++)
         if ((*at)->begin)
             status = (*at)->begin(service, err);
     return status;
@@ -52,10 +52,10 @@ static enum pst_status begin_kinds(pst_service *service, struct pst_error *err)
 /* In the reverse order: groups of jobs use the cache. */
 static void end_kinds(pst_service *service)
 {
-    const struct psti_session_ops *const *at = psti_serve_ops;
+    const struct psti_session_ops *const *at = service->kinds;
     while (*at)
         at++;
-    while (at-- != psti_serve_ops)
+    while (at-- != service->kinds)
         if ((*at)->end)
             (*at)->end(service);
 }
@@ -103,6 +103,7 @@ enum pst_status psti_serve_open_below(const char *root, const struct pst_service
     pst_service *service = psti_calloc(1, sizeof *service);
     if (!service)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a service");
+    service->kinds = psti_serve_ops;
     service->lock_fd = service->listen_fd = service->epoll_fd = service->event_fd = -1;
     service->spare_fd = -1;
     service->posts_end = &service->posts;

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/numa.h"
+#include "serve/serve_wake.h"
 #include "share/share_link.h"
 
 #include <penstock/cache.h>
@@ -81,12 +82,6 @@ struct psti_session_ops {
 extern const struct psti_session_ops *const psti_serve_ops[]; /* ends with NULL (serve_kinds.c) */
 extern const struct psti_session_ops psti_serve_control, psti_serve_cache, psti_serve_share;
 
-/* Work for the loop's thread. */
-struct psti_post {
-    struct psti_post *next;
-    void (*run)(struct psti_post *post); /* owns `post` */
-};
-
 /* Work that may take long, for the service's threads (serve_work.c). */
 struct psti_worker {
     struct psti_worker *next;
@@ -137,6 +132,7 @@ struct pst_service {
     int64_t start_ns;
     struct psti_numa_place numa;
     bool numa_memory; /* memory comes from its node */
+    const struct psti_session_ops *const *kinds; /* of sessions; ends with NULL */
     atomic_bool stopping;
 
     /* Of the loop's thread: */
@@ -164,6 +160,13 @@ struct pst_service {
  * and control groups are looked for, for tests. */
 enum pst_status psti_serve_open_below(const char *root, const struct pst_service_options *options,
                                       pst_service **out, struct pst_error *err);
+
+/* True if the client has greeted, for a session of that kind. */
+static inline bool psti_serve_session_is(const struct psti_session *session,
+                                         enum psti_session_kind kind)
+{
+    return session->ops && session->ops->kind == kind;
+}
 
 /* serve_session.c */
 /* Begins a session on an accepted socket, which it owns from then on. */
@@ -193,16 +196,6 @@ void psti_serve_session_check(struct psti_session *session, int64_t now_ns);
 void psti_serve_session_keep_alive(struct psti_session *session, int64_t now_ns);
 /* True if clients of this kind keep the service from ending. */
 bool psti_serve_session_is_client(const struct psti_session *session);
-
-/* serve_loop.c */
-/* Runs post->run(post) on the loop's thread, soon. Any thread. Posts that come after the end of the
- * loop are run by pst_service_close. */
-void psti_serve_post(pst_service *service, struct psti_post *post);
-void psti_serve_run_posts(pst_service *service);
-/* Adds a socket to what the loop waits for; `pointer` comes back with the event. */
-enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer,
-                                 struct pst_error *err);
-void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room);
 
 /* serve_work.c */
 enum pst_status psti_serve_work_open(pst_service *service, struct pst_error *err);

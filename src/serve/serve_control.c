@@ -174,7 +174,7 @@ static void put_sessions(const pst_service *service, struct psti_wire_out *out)
                                             .pid = (uint64_t)session->pid,
                                             .age_ns = (uint64_t)(now - session->since_ns)};
         snprintf(entry.kind, sizeof entry.kind, "%s", session->ops ? session->ops->name : "new");
-        if (session->ops == &psti_serve_cache && session->state) {
+        if (psti_serve_session_is(session, PSTI_SESSION_CACHE) && session->state) {
             const struct serve_client *client = session->state;
             entry.n_hits = client->n_hits;
             entry.n_fetched = client->n_read;

@@ -5,74 +5,19 @@
  * ends. */
 #include "serve/serve.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define EVENTS_AT_ONCE 64
 #define TICK_NS ((int64_t)1000 * 1000 * 1000)
 #define ACCEPT_AT_ONCE 16
-
-enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer, struct pst_error *err)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = pointer}};
-    if (epoll_ctl(service->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
-        return psti_fail_os(err, errno, "serve", NULL, -1, "cannot wait for a socket");
-    return PST_OK;
-}
-
-void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room)
-{
-    struct epoll_event event = {.events = EPOLLIN | (room ? EPOLLOUT : 0u),
-                                .data = {.ptr = pointer}};
-    (void)epoll_ctl(service->epoll_fd, EPOLL_CTL_MOD, fd, &event);
-}
-
-static void wake_loop(pst_service *service)
-{
-    const uint64_t one = 1;
-    ssize_t n = write(service->event_fd, &one, sizeof one);
-    (void)n; /* it fails only if the loop has been woken very often already */
-}
-
-void psti_serve_post(pst_service *service, struct psti_post *post)
-{
-    post->next = NULL;
-    pthread_mutex_lock(&service->lock);
-    *service->posts_end = post;
-    service->posts_end = &post->next;
-    pthread_mutex_unlock(&service->lock);
-    wake_loop(service);
-}
-
-void psti_serve_run_posts(pst_service *service)
-{
-    pthread_mutex_lock(&service->lock);
-    struct psti_post *posts = service->posts;
-    service->posts = NULL;
-    service->posts_end = &service->posts;
-    pthread_mutex_unlock(&service->lock);
-    while (posts) {
-        struct psti_post *post = posts;
-        posts = post->next;
-        post->run(post);
-    }
-}
-
-void pst_service_stop(pst_service *service)
-{
-    atomic_store(&service->stopping, true);
-    wake_loop(service);
-}
 
 /* There is no descriptor for a client: it is told so, instead of waiting for an answer. */
 static void refuse_one(pst_service *service)
@@ -126,7 +71,7 @@ static enum pst_status tick(pst_service *service, int64_t now, struct pst_error 
         psti_serve_session_check(session, now);
     }
     psti_serve_work_tick(service, now);
-    for (const struct psti_session_ops *const *at = psti_serve_ops; *at; at++)
+    for (const struct psti_session_ops *const *at = service->kinds; *at; at++)
         if ((*at)->tick)
             (*at)->tick(service);
     for (struct psti_session *session = service->sessions; session; session = session->next)

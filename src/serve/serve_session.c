@@ -266,9 +266,9 @@ static void send_outbox(struct psti_session *session)
     psti_serve_watch_room(session->service, session->fd, session, false);
 }
 
-static const struct psti_session_ops *find_ops(uint32_t kind)
+static const struct psti_session_ops *find_ops(const pst_service *service, uint32_t kind)
 {
-    for (const struct psti_session_ops *const *at = psti_serve_ops; *at; at++)
+    for (const struct psti_session_ops *const *at = service->kinds; *at; at++)
         if ((uint32_t)(*at)->kind == kind)
             return *at;
     return NULL;
@@ -288,7 +288,7 @@ static enum pst_status greet(struct psti_session *session, const struct psti_mes
         status = psti_share_check_protocol(&theirs, "client", err);
     if (status != PST_OK)
         return status;
-    const struct psti_session_ops *ops = find_ops(theirs.session);
+    const struct psti_session_ops *ops = find_ops(session->service, theirs.session);
     if (!ops)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "serve",
                          "this service has no sessions of kind %u", theirs.session);

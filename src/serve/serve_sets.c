@@ -94,7 +94,8 @@ static void name_holders(const struct serve_cache *cache, struct pst_error *err)
 static struct serve_client *waits_for(const struct psti_session *session,
                                       const struct serve_set *set)
 {
-    struct serve_client *client = session->ops == &psti_serve_cache ? session->state : NULL;
+    struct serve_client *client =
+        psti_serve_session_is(session, PSTI_SESSION_CACHE) ? session->state : NULL;
     return client && client->set == set && client->is_opening ? client : NULL;
 }
 

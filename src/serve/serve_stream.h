@@ -131,9 +131,22 @@ struct psti_kept {
     struct psti_serve_extent *extents[];
 };
 
+/* What a group does when the thread of one of its streams has come to something. All of these run
+ * on the loop's thread. */
+struct psti_stream_events {
+    void (*opened)(struct psti_serve_stream *stream, enum pst_status status,
+                   const struct psti_stream_layout *layout, const struct pst_error *err);
+    void (*made)(struct psti_serve_stream *stream, uint64_t run, struct psti_serve_extent *extent);
+    void (*failed)(struct psti_serve_stream *stream, uint64_t run, const struct pst_error *err);
+    /* The thread has ended and posts nothing more. Frees the stream, and the group if that was the
+     * last one of an ending group. */
+    void (*ended)(struct psti_serve_stream *stream);
+};
+
 struct psti_group {
     struct psti_group *next;
     pst_service *service;
+    const struct psti_stream_events *events;
     char name[PSTI_GROUP_NAME_CAP];
     struct psti_share_dataset place; /* of the data set */
     struct psti_share_options options;
@@ -164,17 +177,6 @@ void psti_serve_stream_close(struct psti_serve_stream *stream);
 void psti_serve_stream_join(struct psti_serve_stream *stream);
 
 /* serve_stream_group.c */
-/* The loop's thread calls these with the results of a stream's thread: */
-void psti_serve_stream_opened(struct psti_serve_stream *stream, enum pst_status status,
-                              const struct psti_stream_layout *layout, const struct pst_error *err);
-void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,
-                            struct psti_serve_extent *extent);
-void psti_serve_stream_failed(struct psti_serve_stream *stream, uint64_t run,
-                              const struct pst_error *err);
-/* To be called when the stream's thread has ended and posts nothing more. It frees the stream, and
- * the group if that was the last one of an ending group. */
-void psti_serve_stream_ended(struct psti_serve_stream *stream);
-
 /* What a job that joins has sent. */
 struct psti_joining {
     struct psti_stream_open open;
@@ -200,20 +202,11 @@ void psti_serve_groups_close(pst_service *service);
 void psti_serve_groups_tick(pst_service *service);
 /* Looks what can be done, after anything has changed. */
 void psti_serve_group_settle(struct psti_group *group);
-/* The newest epoch that a job of the group or of a sibling works on; UINT64_MAX: none. */
-uint64_t psti_serve_group_newest(const struct psti_group *group);
 
 /* serve_stream_window.c */
 /* The job is between two epochs. */
 void psti_serve_job_leave(struct psti_job *job);
 /* The job gives back the extents with these numbers. */
 void psti_serve_job_give(struct psti_job *job, const uint64_t *numbers, uint32_t n);
-
-/* serve_stream.c: answers. */
-void psti_serve_job_opened(struct psti_job *job);
-void psti_serve_job_refused(struct psti_job *job, const struct pst_error *err);
-void psti_serve_job_ready(struct psti_job *job, struct psti_serve_extent *const *extents,
-                          uint32_t n);
-void psti_serve_job_alone(struct psti_job *job, enum psti_stream_alone reason);
 
 #endif

@@ -2,6 +2,7 @@
  * their streams have done, ended after the last job.
  *
  * Everything here runs on the loop's thread. */
+#include "serve/serve_stream_answer.h"
 #include "serve/serve_stream_int.h"
 
 #include "base/alloc.h"
@@ -17,11 +18,6 @@
 #define ENDING_NS ((int64_t)10 * 1000 * 1000 * 1000)
 #define JOBS_USUAL 8u  /* as many jobs at least can hold extents, */
 #define JOB_BATCHES 4u /* those of so many batches: the one in use, the next one, and two kept */
-
-struct psti_groups *psti_serve_groups(const pst_service *service)
-{
-    return service->parts[PSTI_SESSION_STREAM];
-}
 
 /* Gives the job its share of what may be held. */
 static void open_job(struct psti_job *job)
@@ -41,8 +37,8 @@ static void open_job(struct psti_job *job)
     psti_serve_job_opened(job);
 }
 
-void psti_serve_stream_opened(struct psti_serve_stream *stream, enum pst_status status,
-                              const struct psti_stream_layout *layout, const struct pst_error *err)
+static void stream_is_opened(struct psti_serve_stream *stream, enum pst_status status,
+                             const struct psti_stream_layout *layout, const struct pst_error *err)
 {
     struct psti_group *group = stream->group;
     stream->is_open = status == PST_OK;
@@ -67,8 +63,8 @@ void psti_serve_stream_opened(struct psti_serve_stream *stream, enum pst_status 
     psti_serve_group_settle(group);
 }
 
-void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,
-                            struct psti_serve_extent *extent)
+static void extent_is_made(struct psti_serve_stream *stream, uint64_t run,
+                           struct psti_serve_extent *extent)
 {
     struct psti_group *group = stream->group;
     stream->n_received++;
@@ -92,7 +88,7 @@ void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,
     psti_serve_group_settle(group);
 }
 
-void psti_serve_stream_failed(struct psti_serve_stream *stream, uint64_t run,
+static void stream_has_failed(struct psti_serve_stream *stream, uint64_t run,
                               const struct pst_error *err)
 {
     if (run != stream->run)
@@ -190,7 +186,7 @@ static void end_group(struct psti_group *group)
     free_if_ended(group);
 }
 
-void psti_serve_stream_ended(struct psti_serve_stream *stream)
+static void stream_has_ended(struct psti_serve_stream *stream)
 {
     struct psti_group *group = stream->group;
     stream->over = true;
@@ -201,6 +197,11 @@ void psti_serve_stream_ended(struct psti_serve_stream *stream)
     group->streams[stream->index] = NULL; /* it could not be opened: another may have its place */
     psti_serve_stream_free(stream);
 }
+
+static const struct psti_stream_events events = {.opened = stream_is_opened,
+                                                 .made = extent_is_made,
+                                                 .failed = stream_has_failed,
+                                                 .ended = stream_has_ended};
 
 enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *joining,
                                      struct psti_group **out, struct pst_error *err)
@@ -219,6 +220,7 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
     if (!group)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a group");
     group->service = service;
+    group->events = &events;
     group->gate = &psti_serve_groups(service)->gate;
     group->cache = psti_serve_host_cache(service);
     group->shelf = find_shelf(service, joining);

@@ -11,7 +11,10 @@ struct psti_groups {
     struct psti_gate gate; /* as many threads make rows as the service may use cores */
     uint32_t n_lent;
 };
-struct psti_groups *psti_serve_groups(const pst_service *service);
+static inline struct psti_groups *psti_serve_groups(const pst_service *service)
+{
+    return service->parts[PSTI_SESSION_STREAM];
+}
 
 /* serve_stream_window.c: extents */
 /* The extent in the stream's window, or NULL. */

@@ -45,12 +45,13 @@ static void free_result(struct result *result)
 static void take_result(struct psti_post *post)
 {
     struct result *result = (struct result *)(void *)post;
+    const struct psti_stream_events *events = result->stream->group->events;
     if (result->is_opening)
-        psti_serve_stream_opened(result->stream, result->status, &result->layout, &result->err);
+        events->opened(result->stream, result->status, &result->layout, &result->err);
     else if (result->extent)
-        psti_serve_stream_made(result->stream, result->run, result->extent);
+        events->made(result->stream, result->run, result->extent);
     else
-        psti_serve_stream_failed(result->stream, result->run, &result->err);
+        events->failed(result->stream, result->run, &result->err);
     free_result(result);
 }
 
@@ -310,7 +311,7 @@ static void take_end(struct psti_post *post)
         (struct psti_serve_stream *)(void *)((char *)post -
                                              offsetof(struct psti_serve_stream, ended));
     psti_serve_stream_join(stream); /* nothing is left for it to do */
-    psti_serve_stream_ended(stream);
+    stream->group->events->ended(stream);
 }
 
 static void run_stream(void *arg)

@@ -4,12 +4,12 @@
  * whole group: it finds streams for jobs, frees extents that nobody needs, tells the streams'
  * threads how far they may go, leaves behind who keeps others waiting, and answers. It is a
  * function of the group's state alone, so no event can be lost. */
+#include "serve/serve_stream_answer.h"
 #include "serve/serve_stream_int.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/thread.h"
-
 
 #define LENT_MAX 65536u
 #define PATIENCE_NS ((int64_t)5 * 1000 * 1000 * 1000)
@@ -362,16 +362,6 @@ void psti_serve_group_settle(struct psti_group *group)
     set_budget(group->service);
     settle(group);
     psti_serve_siblings_settle(group->service, group->shelf, group);
-}
-
-uint64_t psti_serve_group_newest(const struct psti_group *group)
-{
-    uint64_t newest = group->newest_epoch;
-    for (const struct psti_group *at = psti_serve_groups(group->service)->first; at; at = at->next)
-        if (!at->ending && at->shelf && at->shelf == group->shelf &&
-            at->newest_epoch != UINT64_MAX && (newest == UINT64_MAX || at->newest_epoch > newest))
-            newest = at->newest_epoch;
-    return newest;
 }
 
 /* True if a job that has not begun yet has waited long enough for others: they stand still, or they
