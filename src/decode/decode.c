@@ -10,64 +10,14 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/options.h"
+#include "decode/decode_options.h"
 
 #include <penstock/pli.h>
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define SCRATCH_LIMIT_DEFAULT ((uint64_t)1 << 30)
-#define MAX_PIXELS_DEFAULT ((uint64_t)1 << 28)
-
-enum pst_status psti_decode_fail(struct pst_error *err, enum pst_status status, const char *codec,
-                                 int64_t offset, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    psti_fail_args(err, status, PSTI_ROOM, NULL, offset, format, args);
-    va_end(args);
-    psti_error_set_codec(err, codec);
-    return status;
-}
-
-void *psti_decode_alloc(struct psti_decode_job *job, size_t nbytes, enum pst_status *status)
-{
-    struct psti_decode_arena *arena = &job->decoder->arena;
-    void *memory = psti_decode_arena_alloc(arena, nbytes, status);
-    if (!memory)
-        psti_decode_fail(job->err, *status, pst_form_name(job->info->form), -1,
-                         *status == PST_ERROR_LIMIT
-                             ? "%zu bytes more would exceed the scratch limit of %llu bytes"
-                             : "no memory for %zu bytes of scratch (limit %llu)",
-                         nbytes, (unsigned long long)arena->limit);
-    return memory;
-}
-
-/* Fills `out` from the caller's options, whatever version of the struct they are, and checks them.
- * Members that are 0 get their defaults. */
-static enum pst_status read_options(const struct pst_decode_options *options,
-                                    struct pst_decode_options *out, enum pst_form form,
-                                    struct pst_error *err)
-{
-    enum pst_status status = psti_options_copy(out, sizeof *out, options, PSTI_ROOM, err);
-    if (status != PST_OK) {
-        psti_error_set_codec(err, pst_form_name(form));
-        return status;
-    }
-    if (out->max_pixels == 0)
-        out->max_pixels = MAX_PIXELS_DEFAULT;
-    if (out->channels != 0 && out->channels != 1 && out->channels != 3 && out->channels != 4)
-        return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
-                                "cannot decode to %u channels, only to 1, 3 or 4", out->channels);
-    if (out->bits != 0 && out->bits != 8 && out->bits != 16)
-        return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
-                                "cannot decode to %u bits, only to 8 or 16", out->bits);
-    if (out->orientation > 8)
-        return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
-                                "orientation %u is not one of 1 to 8", out->orientation);
-    return PST_OK;
-}
 
 static const uint8_t jpeg_magic[] = {0xFF, 0xD8, 0xFF};
 static const uint8_t png_magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
@@ -183,7 +133,7 @@ static enum pst_status probe(const void *bytes, size_t nbytes, enum pst_form for
     if (!info || (form == PST_FORM_RAW))
         return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
                                 info ? "raw pixels have no header" : "nowhere to put the header");
-    enum pst_status status = read_options(options, &full, form, err);
+    enum pst_status status = psti_decode_read_options(options, &full, form, err);
     if (status == PST_OK)
         status = find_form(bytes, nbytes, &form, err);
     if (status == PST_OK)
@@ -227,7 +177,7 @@ enum pst_status psti_decode_probe_pli(const void *bytes, size_t nbytes, enum pst
         return probe(bytes, nbytes, form, options, info, pli, err);
     if (info->orientation == 0)
         info->orientation = 1;
-    status = read_options(options, &full, form, err);
+    status = psti_decode_read_options(options, &full, form, err);
     if (status == PST_OK)
         status = check_size(info, full.max_pixels, err);
     return status == PST_OK ? psti_decode_raw_probe(nbytes, info, err) : status;
@@ -240,23 +190,6 @@ enum pst_status psti_decode_probe(struct psti_decoder *decoder, const void *byte
     struct psti_pli_header pli = {0};
     (void)decoder;
     return psti_decode_probe_pli(bytes, nbytes, form, options, info, &pli, err);
-}
-
-void psti_decode_output(const struct pst_image_info *info, const struct pst_decode_options *options,
-                        uint8_t *channels, uint8_t *bits)
-{
-    struct pst_decode_options full;
-    *channels = info->channels;
-    *bits = info->bits;
-    if (read_options(options, &full, info->form, NULL) != PST_OK)
-        return;
-    /* palette indices are numbers of classes, not colours that could be converted */
-    if (info->palette && full.palette_indices)
-        return;
-    if (full.channels)
-        *channels = full.channels;
-    if (full.bits)
-        *bits = full.bits;
 }
 
 enum pst_status psti_decode_open(struct psti_decoder **out, struct pst_error *err)
@@ -407,7 +340,7 @@ enum pst_status psti_decode_rows_scaled(struct psti_decoder *decoder, const void
                                         psti_row_sink sink, void *ctx, struct pst_error *err)
 {
     struct pst_decode_options full;
-    enum pst_status status = read_options(options, &full, info->form, err);
+    enum pst_status status = psti_decode_read_options(options, &full, info->form, err);
     struct psti_decode_job job = {.decoder = decoder,
                                   .bytes = bytes,
                                   .nbytes = nbytes,

@@ -21,12 +21,6 @@
  * could have thousands of scans over millions of pixels. */
 #define SCANS_MAX 500
 
-_Noreturn void psti_decode_jpeg_escape(struct psti_jpeg *jpeg, enum pst_status status)
-{
-    jpeg->status = status;
-    longjmp(jpeg->escape, 1);
-}
-
 static enum pst_status status_of(const struct psti_jpeg *jpeg, int code)
 {
     switch (code) {

@@ -32,6 +32,10 @@ struct psti_jpeg {
 /* Makes libjpeg take its memory from the arena of the job under way. */
 void psti_decode_jpeg_install_memory(struct psti_jpeg *jpeg);
 /* Leaves libjpeg with `status`. The caller has filled the job's err. */
-_Noreturn void psti_decode_jpeg_escape(struct psti_jpeg *jpeg, enum pst_status status);
+_Noreturn static inline void psti_decode_jpeg_escape(struct psti_jpeg *jpeg, enum pst_status status)
+{
+    jpeg->status = status;
+    longjmp(jpeg->escape, 1);
+}
 
 #endif

@@ -70,7 +70,7 @@ struct psti_png {
     size_t band_nbytes;
 };
 
-/* Takes the memory of the conversions from the arena. */
+/* decode_png_band.c: takes the memory of the conversions from the arena. */
 enum pst_status psti_decode_png_begin(struct psti_png *png);
 /* Takes the next stored rows of the region, `row_nbytes` apart, at most PSTI_BAND_ROWS of them,
  * converts them and hands them on. */
