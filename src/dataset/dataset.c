@@ -1,12 +1,10 @@
-/* dataset.c - implements the public functions of a data set: open, owners, arguments, plain reads.
+/* dataset.c - the door of the room: opens data sets, and reads items of them.
  *
- * It chooses between a written data set (dataset_index.c) and a folder (dataset_folder.c). It
- * checks every argument before it calls an operation of the kind, and adds data set and sample to
- * errors. A handle does not change after open, so all functions but open and close may run on any
+ * It chooses between a written data set (dataset_index.c) and a folder (dataset_folder.c). A handle
+ * does not change after open, so all functions but open and close (dataset_handle.c) may run on any
  * thread. */
-#include "dataset/dataset_int.h"
+#include "dataset/dataset_query.h"
 
-#include "base/alloc.h"
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/fail.h"
@@ -25,45 +23,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char *const field_type_names[] = {
-    [PST_FIELD_IMAGE] = "image",         [PST_FIELD_MASK] = "mask",   [PST_FIELD_BOXES] = "boxes",
-    [PST_FIELD_KEYPOINTS] = "keypoints", [PST_FIELD_AUDIO] = "audio", [PST_FIELD_INT] = "int",
-    [PST_FIELD_FLOAT] = "float",         [PST_FIELD_BYTES] = "bytes", [PST_FIELD_TEXT] = "text",
-    [PST_FIELD_JSON] = "json",           [PST_FIELD_ARRAY] = "array"};
-
-const char *pst_field_type_name(enum pst_field_type type)
-{
-    return type >= PST_FIELD_IMAGE && type <= PST_FIELD_ARRAY ? field_type_names[type] : "none";
-}
-
-enum pst_field_type pst_field_type_from_name(const char *name)
-{
-    for (int type = PST_FIELD_IMAGE; type <= PST_FIELD_ARRAY; type++)
-        if (name != NULL && strcmp(field_type_names[type], name) == 0)
-            return (enum pst_field_type)type;
-    return (enum pst_field_type)0;
-}
-
-enum pst_status psti_dataset_new(const char *path, size_t nbytes,
-                                 const struct psti_dataset_ops *ops, pst_dataset **out,
-                                 struct pst_error *err)
-{
-    pst_dataset *dataset = psti_calloc(1, nbytes);
-    char *copy = psti_strdup(path);
-    if (dataset == NULL || copy == NULL) {
-        psti_free(dataset);
-        psti_free(copy);
-        *out = NULL;
-        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for a data set's handle");
-    }
-    dataset->ops = ops;
-    dataset->path = copy;
-    dataset->dir_fd = -1;
-    atomic_init(&dataset->n_owners, 1);
-    *out = dataset;
-    return PST_OK;
-}
 
 static bool exists_in(const char *path, const char *name)
 {
@@ -155,32 +114,6 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
     return status;
 }
 
-void pst_dataset_retain(pst_dataset *dataset)
-{
-    atomic_fetch_add_explicit(&dataset->n_owners, 1, memory_order_relaxed);
-}
-
-void pst_dataset_close(pst_dataset **dataset)
-{
-    pst_dataset *closed = dataset != NULL ? *dataset : NULL;
-    if (closed == NULL)
-        return;
-    *dataset = NULL;
-    if (atomic_fetch_sub_explicit(&closed->n_owners, 1, memory_order_acq_rel) != 1)
-        return;
-    closed->ops->close(closed);
-    if (closed->dir_fd >= 0)
-        close(closed->dir_fd);
-    psti_free(closed->options_memory);
-    psti_free(closed->path);
-    psti_free(closed);
-}
-
-const char *pst_dataset_path(const pst_dataset *dataset) { return dataset->path; }
-bool pst_dataset_is_folder(const pst_dataset *dataset) { return dataset->is_folder; }
-uint64_t pst_dataset_count(const pst_dataset *dataset) { return dataset->n_samples; }
-const uint8_t *pst_dataset_id(const pst_dataset *dataset) { return dataset->id; }
-
 enum pst_status pst_dataset_nbytes(const pst_dataset *dataset, uint64_t *nbytes,
                                    struct pst_error *err)
 {
@@ -194,220 +127,6 @@ enum pst_status pst_dataset_nbytes(const pst_dataset *dataset, uint64_t *nbytes,
     }
     *nbytes = sum;
     return PST_OK;
-}
-
-uint64_t pst_dataset_n_skipped(const pst_dataset *dataset) { return dataset->n_skipped; }
-uint32_t pst_dataset_n_fields(const pst_dataset *dataset) { return dataset->n_fields; }
-uint32_t pst_dataset_n_files(const pst_dataset *dataset) { return dataset->n_files; }
-
-const struct pst_field *pst_dataset_field(const pst_dataset *dataset, uint32_t i_field)
-{
-    return i_field < dataset->n_fields ? &dataset->fields[i_field] : NULL;
-}
-
-int pst_dataset_find_field(const pst_dataset *dataset, const char *name)
-{
-    for (uint32_t i = 0; i < dataset->n_fields; i++)
-        if (strcmp(dataset->fields[i].name, name) == 0)
-            return (int)i;
-    return -1;
-}
-
-const char *pst_dataset_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
-{
-    if (i_field >= dataset->n_fields || !psti_format_may_have_classes(&dataset->fields[i_field]))
-        return NULL;
-    return dataset->ops->class_name(dataset, i_field, label);
-}
-
-const uint32_t *pst_dataset_point_pairs(const pst_dataset *dataset, uint32_t i_field)
-{
-    if (i_field >= dataset->n_fields || dataset->ops->pairs == NULL)
-        return NULL;
-    return dataset->ops->pairs(dataset, i_field);
-}
-
-uint64_t pst_dataset_max_item_nbytes(const pst_dataset *dataset, uint32_t i_field)
-{
-    return i_field < dataset->n_fields ? dataset->max_item_nbytes[i_field] : 0;
-}
-
-uint64_t pst_dataset_max_pixels_nbytes(const pst_dataset *dataset, uint32_t i_field)
-{
-    return i_field < dataset->n_fields ? dataset->max_pixels_nbytes[i_field] : 0;
-}
-
-/* Adds to an error what the failing room does not know. Out of line: errors are rare. */
-static __attribute__((noinline)) enum pst_status complete(const pst_dataset *dataset,
-                                                          int64_t sample, enum pst_status status,
-                                                          struct pst_error *err)
-{
-    psti_error_set_dataset(err, dataset->path);
-    if (err != NULL)
-        err->sample = sample;
-    return status;
-}
-
-static __attribute__((noinline)) enum pst_status fail_sample(const pst_dataset *dataset,
-                                                             uint64_t sample, struct pst_error *err)
-{
-    psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
-              "there is no sample %" PRIu64 ": the data set has %" PRIu64, sample,
-              dataset->n_samples);
-    return complete(dataset, sample <= INT64_MAX ? (int64_t)sample : -1, PST_ERROR_ARGUMENT, err);
-}
-
-static __attribute__((noinline)) enum pst_status fail_field(const pst_dataset *dataset,
-                                                            uint64_t sample, uint32_t i_field,
-                                                            const char *wanted,
-                                                            struct pst_error *err)
-{
-    if (i_field >= dataset->n_fields)
-        psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
-                  "there is no field %" PRIu32 ": the data set has %" PRIu32, i_field,
-                  dataset->n_fields);
-    else
-        psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "field \"%s\" of type %s %s",
-                  dataset->fields[i_field].name, pst_field_type_name(dataset->fields[i_field].type),
-                  wanted);
-    return complete(dataset, (int64_t)sample, PST_ERROR_ARGUMENT, err);
-}
-
-enum pst_status pst_dataset_sample_name(const pst_dataset *dataset, uint64_t sample, char *name,
-                                        struct pst_error *err)
-{
-    if (sample >= dataset->n_samples)
-        return fail_sample(dataset, sample, err);
-    enum pst_status status = dataset->ops->sample_name(dataset, sample, name, err);
-    return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
-}
-
-enum pst_status pst_dataset_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
-                                 uint32_t variant, struct pst_item *item, size_t item_nbytes,
-                                 struct pst_error *err)
-{
-    struct pst_item found = {0};
-    if (sample >= dataset->n_samples)
-        return fail_sample(dataset, sample, err);
-    if (i_field >= dataset->n_fields || !psti_format_has_items(dataset->fields[i_field].type))
-        return fail_field(dataset, sample, i_field, "has values but no items", err);
-    if (variant >= dataset->fields[i_field].n_variants)
-        return fail_field(dataset, sample, i_field, "does not have so many variants", err);
-    enum pst_status status = dataset->ops->item(dataset, sample, i_field, variant, &found, err);
-    if (status != PST_OK)
-        return complete(dataset, (int64_t)sample, status, err);
-    psti_struct_write(item, item_nbytes, &found, sizeof found);
-    return PST_OK;
-}
-
-enum pst_status pst_dataset_int(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
-                                int64_t *value, struct pst_error *err)
-{
-    if (sample >= dataset->n_samples)
-        return fail_sample(dataset, sample, err);
-    if (i_field >= dataset->n_fields || dataset->fields[i_field].type != PST_FIELD_INT)
-        return fail_field(dataset, sample, i_field, "has no int values", err);
-    enum pst_status status = dataset->ops->int_value(dataset, sample, i_field, value, err);
-    return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
-}
-
-enum pst_status pst_dataset_float(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
-                                  double *value, struct pst_error *err)
-{
-    if (sample >= dataset->n_samples)
-        return fail_sample(dataset, sample, err);
-    if (i_field >= dataset->n_fields || dataset->fields[i_field].type != PST_FIELD_FLOAT)
-        return fail_field(dataset, sample, i_field, "has no float values", err);
-    enum pst_status status = dataset->ops->float_value(dataset, sample, i_field, value, err);
-    return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
-}
-
-/* Does what ops->values does, for kinds that have none. */
-static enum pst_status values_one_by_one(const pst_dataset *dataset, uint32_t i_field,
-                                         uint64_t first, uint64_t n, void *values,
-                                         struct pst_error *err)
-{
-    int64_t *numbers = values;
-    double *reals = values;
-    bool is_int = dataset->fields[i_field].type == PST_FIELD_INT;
-    enum pst_status status = PST_OK;
-    for (uint64_t i = 0; i < n && status == PST_OK; i++)
-        status = is_int ? pst_dataset_int(dataset, first + i, i_field, &numbers[i], err)
-                        : pst_dataset_float(dataset, first + i, i_field, &reals[i], err);
-    return status;
-}
-
-enum pst_status pst_dataset_column(const pst_dataset *dataset, uint32_t i_field, uint64_t first,
-                                   uint64_t n, void *values, struct pst_error *err)
-{
-    if (!psti_range_fits(first, n, dataset->n_samples))
-        return fail_sample(dataset, first < dataset->n_samples ? dataset->n_samples : first, err);
-    if (i_field >= dataset->n_fields || psti_format_has_items(dataset->fields[i_field].type))
-        return fail_field(dataset, first, i_field, "has no numbers", err);
-    if (n == 0)
-        return PST_OK;
-    if (dataset->ops->values == NULL)
-        return values_one_by_one(dataset, i_field, first, n, values, err);
-    enum pst_status status = dataset->ops->values(dataset, i_field, first, n, values, err);
-    if (status != PST_OK)
-        return complete(dataset, -1, status, err);
-    int64_t n_classes = dataset->fields[i_field].n_classes;
-    const int64_t *numbers = values;
-    for (uint64_t i = 0; n_classes > 0 && i < n; i++)
-        if (numbers[i] < 0 || numbers[i] >= n_classes) /* the sample alone gives the same error */
-            return pst_dataset_int(dataset, first + i, i_field, (int64_t *)values + i, err);
-    return PST_OK;
-}
-
-enum pst_status pst_dataset_find_sample(const pst_dataset *dataset, const char *name,
-                                        uint64_t *sample, struct pst_error *err)
-{
-    char found[PST_NAME_CAP];
-    for (uint64_t i = 0; i < dataset->n_samples; i++) {
-        enum pst_status status = pst_dataset_sample_name(dataset, i, found, err);
-        if (status != PST_OK)
-            return status;
-        if (strcmp(found, name) == 0) {
-            *sample = i;
-            return PST_OK;
-        }
-    }
-    psti_fail(err, PST_ERROR_NOT_FOUND, "dataset", "no sample is named \"%.200s\"", name);
-    return complete(dataset, -1, PST_ERROR_NOT_FOUND, err);
-}
-
-enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_file, char *buffer,
-                                      size_t capacity, struct pst_error *err)
-{
-    if (i_file >= dataset->n_files) {
-        psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
-                  "there is no file %" PRIu32 ": the data set has %" PRIu32, i_file,
-                  dataset->n_files);
-        return complete(dataset, -1, PST_ERROR_ARGUMENT, err);
-    }
-    enum pst_status status = dataset->ops->file_path(dataset, i_file, buffer, capacity, err);
-    return status == PST_OK ? PST_OK : complete(dataset, -1, status, err);
-}
-
-uint64_t psti_dataset_file_place(const pst_dataset *dataset, uint32_t i_file)
-{
-    if (i_file >= dataset->n_files || dataset->ops->file_place == NULL)
-        return 0;
-    return dataset->ops->file_place(dataset, i_file);
-}
-
-enum pst_status psti_dataset_by_path(const pst_dataset *dataset, uint32_t **samples,
-                                     struct pst_error *err)
-{
-    *samples = NULL;
-    return dataset->ops->by_path == NULL ? PST_OK : dataset->ops->by_path(dataset, samples, err);
-}
-
-uint64_t psti_dataset_file_stamp(const pst_dataset *dataset, uint32_t i_file)
-{
-    if (i_file >= dataset->n_files || dataset->ops->file_stamp == NULL)
-        return 0;
-    return dataset->ops->file_stamp(dataset, i_file);
 }
 
 enum pst_status psti_dataset_file_at(const pst_dataset *dataset, uint32_t i_file, int *at,
@@ -526,15 +245,5 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
         status = check_text(dataset, i_field, &item, buffer, err);
     if (status != PST_OK && item.form != PST_FORM_NONE && item.form != PST_FORM_BYTES)
         psti_error_set_codec(err, pst_form_name(item.form));
-    return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
-}
-
-struct pst_image_info psti_dataset_raw_info(const struct pst_item *item)
-{
-    return (struct pst_image_info){.form = PST_FORM_RAW,
-                                   .height = item->height,
-                                   .width = item->width,
-                                   .channels = item->channels,
-                                   .bits = item->bits,
-                                   .orientation = item->orientation ? item->orientation : 1};
+    return status == PST_OK ? PST_OK : psti_dataset_complete(dataset, (int64_t)sample, status, err);
 }

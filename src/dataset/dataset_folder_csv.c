@@ -4,7 +4,7 @@
  * columns; one is "file". Quotes, doubled quotes, line ends inside quotes, CR LF and LF are
  * understood. Every record must have as many cells as the header. The sink decides from the column
  * if a cell is a number, a class or something else. */
-#include "dataset/dataset_folder.h"
+#include "dataset/dataset_folder_rows.h"
 
 #include "base/fail.h"
 

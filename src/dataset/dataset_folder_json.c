@@ -3,7 +3,7 @@
  * In: the whole text, valid UTF-8. Out: rows and cells, to a sink. The parser is our own and builds
  * no tree of doubles, because 64-bit integers must stay exact, 1.0 must stay a float, and JSON
  * fields are kept as they were written. Nesting is bounded; nothing is allocated per value. */
-#include "dataset/dataset_folder.h"
+#include "dataset/dataset_folder_rows.h"
 
 #include "base/fail.h"
 #include "format/format_dataset.h"

@@ -4,7 +4,7 @@
  * counts the rows. The second pass fills arrays of the right size. Samples are the files that it
  * names, sorted by path. Each must exist and be a file. Every error names the label file and the
  * line. */
-#include "dataset/dataset_folder.h"
+#include "dataset/dataset_folder_rows.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -44,18 +43,6 @@ struct labels {
 static const char *const cell_names[PSTI_DATASET_CELL_KINDS] = {
     "nothing", "an integer", "a number with a fraction", "a text", "boxes", "keypoints",
     "a mask",  "JSON"};
-
-enum pst_status psti_dataset_folder_bad_line(const struct psti_row_sink *sink,
-                                             enum pst_status status, const char *format, ...)
-{
-    char text[PST_ERROR_TEXT_CAP];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return psti_fail_at(sink->err, status, "dataset", sink->labels, -1, "line %llu: %s",
-                        (unsigned long long)sink->line, text);
-}
 
 /* First pass
  * -------------------------------------------------------------------------------------------- */
@@ -171,22 +158,6 @@ static enum pst_status guess_end(struct psti_row_sink *sink)
         return psti_dataset_folder_bad_line(sink, PST_ERROR_LIMIT, "more than 2147483647 lines");
     labels->n_rows++;
     return PST_OK;
-}
-
-/* True if a name is `text`, or begins or ends with it, joined by an underscore. */
-static bool has_part(const char *name, const char *text)
-{
-    size_t n = strlen(name), k = strlen(text);
-    return strcmp(name, text) == 0 || (n > k && strncmp(name, text, k) == 0 && name[k] == '_') ||
-           (n > k && strcmp(name + n - k, text) == 0 && name[n - k - 1] == '_');
-}
-
-bool psti_dataset_folder_is_mask(const struct psti_row_sink *sink, const char *column)
-{
-    for (size_t i = 0; i < sink->folder->n_masks; i++)
-        if (strcmp(column, sink->folder->masks[i]) == 0)
-            return true;
-    return has_part(column, "mask");
 }
 
 /* Columns

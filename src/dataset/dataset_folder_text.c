@@ -3,7 +3,7 @@
  *
  * In: untrusted bytes from directories and label files. Out: offsets into growing memory, never
  * pointers that a later call moves. One thread at a time. */
-#include "dataset/dataset_folder.h"
+#include "dataset/dataset_folder_rows.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"

@@ -1,5 +1,4 @@
-/* dataset_index.c - a written data set: its index read in checked blocks, its shards' headers
- * checked at first use.
+/* dataset_index.c - a written data set: its index read in checked blocks.
  *
  * Open reads the index's header, its schema, its class names, the tables of shards and of block
  * checksums, and checks them. Rows of columns and names of samples are read when needed, from
@@ -28,11 +27,6 @@
 
 /* Limit of a field's class names, in bytes. */
 #define CLASSES_LIMIT_NBYTES ((uint64_t)1 << 30)
-
-static const struct psti_dataset_index *index_of(const pst_dataset *dataset)
-{
-    return (const struct psti_dataset_index *)dataset;
-}
 
 /* Adds the index file and an offset in it to an error. */
 static enum pst_status in_index(const struct psti_dataset_index *index, uint64_t offset,
@@ -72,7 +66,7 @@ static enum pst_status get(const struct psti_dataset_index *index, uint64_t offs
 static enum pst_status index_sample_name(const pst_dataset *dataset, uint64_t sample, char *name,
                                          struct pst_error *err)
 {
-    const struct psti_dataset_index *index = index_of(dataset);
+    const struct psti_dataset_index *index = psti_dataset_index_of(dataset);
     uint64_t table = index->header.name_offsets_offset + 8 * sample;
     uint8_t between[16];
     enum pst_status status = get(index, table, sizeof between, between, err);
@@ -94,7 +88,7 @@ static enum pst_status index_sample_name(const pst_dataset *dataset, uint64_t sa
 /* Class name of a label; names were checked at open. */
 static const char *index_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
 {
-    const char *classes = index_of(dataset)->classes[i_field];
+    const char *classes = psti_dataset_index_of(dataset)->classes[i_field];
     uint64_t n_classes = (uint64_t)dataset->fields[i_field].n_classes;
     if (classes == NULL || label < 0 || (uint64_t)label >= n_classes)
         return NULL;
@@ -103,7 +97,7 @@ static const char *index_class_name(const pst_dataset *dataset, uint32_t i_field
 
 static const uint32_t *index_pairs(const pst_dataset *dataset, uint32_t i_field)
 {
-    return index_of(dataset)->pairs[i_field];
+    return psti_dataset_index_of(dataset)->pairs[i_field];
 }
 
 /* True if the shape of boxes, keypoints and arrays agrees with the item's bytes. Batches rely on
@@ -135,7 +129,7 @@ static bool shape_fits(const struct pst_field *field, const struct pst_item *ite
 static enum pst_status index_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                   uint32_t variant, struct pst_item *item, struct pst_error *err)
 {
-    const struct psti_dataset_index *index = index_of(dataset);
+    const struct psti_dataset_index *index = psti_dataset_index_of(dataset);
     const struct psti_index_field *field = &index->fields[i_field];
     uint64_t at =
         field->column_offset + (sample * field->field.n_variants + variant) * PSTI_ITEM_NBYTES;
@@ -163,14 +157,14 @@ static enum pst_status index_item(const pst_dataset *dataset, uint64_t sample, u
 static enum pst_status index_value(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                    void *value, struct pst_error *err)
 {
-    const struct psti_dataset_index *index = index_of(dataset);
+    const struct psti_dataset_index *index = psti_dataset_index_of(dataset);
     return get(index, index->fields[i_field].column_offset + 8 * sample, 8, value, err);
 }
 
 static enum pst_status index_values(const pst_dataset *dataset, uint32_t i_field, uint64_t first,
                                     uint64_t n, void *values, struct pst_error *err)
 {
-    const struct psti_dataset_index *index = index_of(dataset);
+    const struct psti_dataset_index *index = psti_dataset_index_of(dataset);
     return get(index, index->fields[i_field].column_offset + 8 * first, 8 * n, values, err);
 }
 
@@ -183,8 +177,8 @@ static enum pst_status index_int(const pst_dataset *dataset, uint64_t sample, ui
         return status;
     int64_t n_classes = dataset->fields[i_field].n_classes;
     if (n_classes > 0 && (found < 0 || found >= n_classes))
-        return corrupt(index_of(dataset),
-                       index_of(dataset)->fields[i_field].column_offset + 8 * sample,
+        return corrupt(psti_dataset_index_of(dataset),
+                       psti_dataset_index_of(dataset)->fields[i_field].column_offset + 8 * sample,
                        "a label lies outside of its classes", err);
     *value = found;
     return PST_OK;
@@ -209,7 +203,8 @@ static enum pst_status index_file_path(const pst_dataset *dataset, uint32_t i_fi
                                        size_t capacity, struct pst_error *err)
 {
     struct psti_index_shard shard;
-    enum pst_status status = psti_dataset_index_shard(index_of(dataset), i_file, &shard, err);
+    enum pst_status status =
+        psti_dataset_index_shard(psti_dataset_index_of(dataset), i_file, &shard, err);
     if (status != PST_OK)
         return status;
     int n = snprintf(buffer, capacity, "%s/%s", dataset->path, shard.name);
@@ -245,18 +240,12 @@ static const struct psti_dataset_ops index_ops = {
 
 /* Open ---------------------------------------------------------------------- */
 
-/* Number of bytes read from the start of the file, or -1 with errno. */
-static ssize_t read_start(int fd, void *bytes, size_t nbytes, struct stat *st)
-{
-    return fstat(fd, st) == 0 ? psti_read_at(fd, bytes, nbytes, 0) : -1;
-}
-
 static enum pst_status read_header(struct psti_dataset_index *index, int fd, const char *path,
                                    struct pst_error *err)
 {
     uint8_t bytes[PSTI_INDEX_HEADER_NBYTES];
     struct stat st;
-    ssize_t n = read_start(fd, bytes, sizeof bytes, &st);
+    ssize_t n = fstat(fd, &st) == 0 ? psti_read_at(fd, bytes, sizeof bytes, 0) : -1;
     if (n < 0)
         return psti_fail_os(err, errno, "dataset", path, 0, "cannot read the index");
     if (!S_ISREG(st.st_mode))
@@ -460,95 +449,7 @@ enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, str
     return status;
 }
 
-/* Checks ahead of use ------------------------------------------------------- */
-
-/* Compares the shard's first record with the index. All data sets of one schema have the same id,
- * so that a shard's header alone does not tell whose it is. Damage of the record itself is left to
- * those who read it. */
-static enum pst_status check_first_record(const struct psti_dataset_index *index, uint32_t i_file,
-                                          const uint8_t *bytes, size_t nbytes,
-                                          const struct psti_index_shard *shard,
-                                          struct pst_error *err)
-{
-    struct psti_record record;
-    if (shard->n_items == 0 ||
-        psti_format_parse_record(bytes, nbytes, shard->nbytes - PSTI_SHARD_HEADER_NBYTES, &record,
-                                 NULL) != PST_OK)
-        return PST_OK;
-    return psti_dataset_check_record(index, i_file, PSTI_SHARD_HEADER_NBYTES, &record, err) ==
-                   PST_OK
-               ? PST_OK
-               : psti_fail(
-                     err, PST_ERROR_CORRUPT, "dataset",
-                     "the shard belongs to another data set, or to another state of this one");
-}
-
-static enum pst_status check_shard_file(const struct psti_dataset_index *index, uint32_t i_file,
-                                        int fd, const struct psti_index_shard *shard,
-                                        struct pst_error *err)
-{
-    uint8_t bytes[PSTI_SHARD_HEADER_NBYTES + PSTI_RECORD_NBYTES];
-    struct psti_shard_header header;
-    struct stat st;
-    ssize_t n = read_start(fd, bytes, sizeof bytes, &st);
-    if (n < 0)
-        return psti_fail_os(err, errno, "dataset", NULL, 0, "cannot read the shard");
-    enum pst_status status = psti_format_parse_shard_header(bytes, (size_t)n, &header, err);
-    if (status != PST_OK)
-        return status;
-    if (memcmp(header.id, index->header.id, 16) != 0)
-        return psti_fail(err, PST_ERROR_CORRUPT, "dataset",
-                         "the shard belongs to another data set");
-    if (header.number != i_file || header.checksum != shard->header_checksum)
-        return psti_fail(err, PST_ERROR_CORRUPT, "dataset",
-                         "this is shard %" PRIu32
-                         " of the data set, under the name of shard %" PRIu32,
-                         header.number, i_file);
-    if ((uint64_t)st.st_size < shard->nbytes)
-        return psti_fail_at(err, PST_ERROR_TRUNCATED, "dataset", NULL, (int64_t)st.st_size,
-                            "the shard was cut short to %" PRIu64 " bytes, it had %" PRIu64,
-                            (uint64_t)st.st_size, shard->nbytes);
-    if ((size_t)n < sizeof bytes)
-        return PST_OK;
-    return check_first_record(index, i_file, bytes + PSTI_SHARD_HEADER_NBYTES, PSTI_RECORD_NBYTES,
-                              shard, err);
-}
-
-enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_file,
-                                         struct pst_error *err)
-{
-    const struct psti_dataset_index *index = index_of(dataset);
-    struct psti_index_shard shard;
-    char path[PATH_MAX + 64];
-    if (dataset->is_folder)
-        return PST_OK;
-    if (i_file >= dataset->n_files)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "there is no shard %" PRIu32, i_file);
-    if (atomic_load_explicit(&index->shards_checked[i_file / 64], memory_order_relaxed) >>
-            (i_file % 64) &
-        1)
-        return PST_OK;
-    enum pst_status status = psti_dataset_index_shard(index, i_file, &shard, err);
-    if (status != PST_OK)
-        return status;
-    snprintf(path, sizeof path, "%s/%s", dataset->path, shard.name);
-    struct stat st;
-    int fd;
-    status = psti_open_data_at(dataset->dir_fd, shard.name, path, "dataset", "a shard", &fd, &st,
-                               err);
-    if (status == PST_OK) {
-        status = check_shard_file(index, i_file, fd, &shard, err);
-        close(fd);
-    }
-    if (status == PST_OK) {
-        atomic_fetch_or_explicit(&index->shards_checked[i_file / 64], (uint64_t)1 << (i_file % 64),
-                                 memory_order_relaxed);
-    } else {
-        psti_error_set_file(err, path);
-        psti_error_set_dataset(err, dataset->path);
-    }
-    return status;
-}
+/* After open ---------------------------------------------------------------- */
 
 bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item)
 {
@@ -557,7 +458,7 @@ bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item
 
 enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_error *err)
 {
-    const struct psti_dataset_index *index = index_of(dataset);
+    const struct psti_dataset_index *index = psti_dataset_index_of(dataset);
     if (dataset->is_folder)
         return PST_OK;
     for (uint64_t i = 0; i < index->header.n_blocks; i++) {
@@ -572,17 +473,17 @@ enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_
 
 uint64_t psti_dataset_generation(const pst_dataset *dataset)
 {
-    return dataset->is_folder ? 0 : index_of(dataset)->header.generation;
+    return dataset->is_folder ? 0 : psti_dataset_index_of(dataset)->header.generation;
 }
 
 uint16_t psti_dataset_minor_version(const pst_dataset *dataset)
 {
-    return dataset->is_folder ? 0 : index_of(dataset)->header.minor;
+    return dataset->is_folder ? 0 : psti_dataset_index_of(dataset)->header.minor;
 }
 
 uint64_t psti_dataset_mark(const pst_dataset *dataset)
 {
-    return dataset->is_folder ? 0 : index_of(dataset)->header.mark;
+    return dataset->is_folder ? 0 : psti_dataset_index_of(dataset)->header.mark;
 }
 
 enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
@@ -590,5 +491,5 @@ enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
 {
     if (dataset->is_folder || i_file >= dataset->n_files)
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "there is no shard %" PRIu32, i_file);
-    return psti_dataset_index_shard(index_of(dataset), i_file, shard, err);
+    return psti_dataset_index_shard(psti_dataset_index_of(dataset), i_file, shard, err);
 }

@@ -19,7 +19,12 @@ struct psti_dataset_index {
     _Atomic uint64_t *shards_checked; /* one bit per shard whose header and length were checked */
 };
 
-/* Compares a record at `position` of shard i_file with the index (dataset_scan.c).
+static inline const struct psti_dataset_index *psti_dataset_index_of(const pst_dataset *dataset)
+{
+    return (const struct psti_dataset_index *)dataset;
+}
+
+/* Compares a record at `position` of shard i_file with the index (dataset_shard.c).
  * PST_ERROR_CORRUPT: it is of another item. */
 struct psti_record;
 enum pst_status psti_dataset_check_record(const struct psti_dataset_index *index, uint32_t i_file,

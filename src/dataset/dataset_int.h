@@ -3,9 +3,9 @@
  * Two kinds exist: written data sets (dataset_index.c) and plain folders (dataset_folder.c). Each
  * embeds `struct pst_dataset` as its FIRST member in a structure of its own, allocated by
  * psti_calloc, and fills in the common part at open. After open nothing in the common part changes,
- * so it is read without locks. dataset.c checks arguments (ranges of sample, field, variant; kind
- * of field) before it calls an operation. It adds data set path and sample number to errors of a
- * failed one. */
+ * so it is read without locks. dataset_query.c checks arguments (ranges of sample, field, variant;
+ * kind of field) before it calls an operation. It adds data set path and sample number to errors of
+ * a failed one. */
 #ifndef PST_DATASET_DATASET_INT_H
 #define PST_DATASET_DATASET_INT_H
 
@@ -29,8 +29,9 @@ struct psti_dataset_ops {
                                  int64_t *value, struct pst_error *err);
     enum pst_status (*float_value)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                    double *value, struct pst_error *err);
-    /* Reads the 8-byte values of samples first..first + n - 1 of an int or float field. dataset.c
-     * has checked the range and checks the values. NULL: dataset.c reads them one by one. */
+    /* Reads the 8-byte values of samples first..first + n - 1 of an int or float field.
+     * dataset_query.c has checked the range and checks the values. NULL: it reads them one by
+     * one. */
     enum pst_status (*values)(const pst_dataset *dataset, uint32_t i_field, uint64_t first,
                               uint64_t n, void *values, struct pst_error *err);
     /* NULL: no name. `label` may be anything. */
@@ -87,8 +88,8 @@ struct psti_notices {
     struct pst_notice list[PSTI_DATASET_NOTICES_MAX];
 };
 
-/* Allocates `nbytes` zeroed (>= sizeof(struct pst_dataset)) and sets ops, path and one owner.
- * *out is closed by pst_dataset_close also when the rest of an open fails. */
+/* dataset_handle.c: allocates `nbytes` zeroed (>= sizeof(struct pst_dataset)) and sets ops, path
+ * and one owner. *out is closed by pst_dataset_close also when the rest of an open fails. */
 enum pst_status psti_dataset_new(const char *path, size_t nbytes,
                                  const struct psti_dataset_ops *ops, pst_dataset **out,
                                  struct pst_error *err);

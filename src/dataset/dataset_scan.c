@@ -48,31 +48,6 @@ static enum pst_status scan_need(struct scan *scan, uint64_t offset, size_t nbyt
     return PST_OK;
 }
 
-enum pst_status psti_dataset_check_record(const struct psti_dataset_index *index, uint32_t i_file,
-                                          uint64_t position, const struct psti_record *record,
-                                          struct pst_error *err)
-{
-    const pst_dataset *dataset = &index->base;
-    struct pst_item item;
-    if (record->sample >= dataset->n_samples || record->i_field >= dataset->n_fields ||
-        !psti_format_has_items(dataset->fields[record->i_field].type) ||
-        record->variant >= dataset->fields[record->i_field].n_variants)
-        return psti_fail(err, PST_ERROR_CORRUPT, "dataset",
-                         "a record claims to be an item that the data set does not have");
-    enum pst_status status = pst_dataset_item(dataset, record->sample, record->i_field,
-                                              record->variant, &item, sizeof item, err);
-    if (status != PST_OK)
-        return status;
-    if (item.form != (enum pst_form)record->form || item.i_file != i_file ||
-        item.offset != position + record->data_offset || item.nbytes != record->nbytes ||
-        item.checksum != record->checksum)
-        return psti_fail(err, PST_ERROR_CORRUPT, "dataset",
-                         "record and index contradict each other on sample %" PRIu64
-                         ", field \"%s\", variant %u",
-                         record->sample, dataset->fields[record->i_field].name, record->variant);
-    return PST_OK;
-}
-
 static enum pst_status check_bytes(struct scan *scan, uint64_t offset,
                                    const struct psti_record *record, struct pst_error *err)
 {
@@ -124,8 +99,8 @@ static enum pst_status scan_record(struct scan *scan, uint64_t *position, struct
     if (status == PST_OK)
         status = psti_format_parse_record(bytes, PSTI_RECORD_NBYTES, left, &record, err);
     if (status == PST_OK)
-        status = psti_dataset_check_record((const struct psti_dataset_index *)scan->dataset,
-                                           scan->i_file, at, &record, err);
+        status = psti_dataset_check_record(psti_dataset_index_of(scan->dataset), scan->i_file, at,
+                                           &record, err);
     if (status == PST_OK)
         status = check_bytes(scan, at + record.data_offset, &record, err);
     if (status == PST_OK) {
@@ -172,8 +147,7 @@ enum pst_status psti_dataset_scan_shard(const pst_dataset *dataset, uint32_t i_f
     enum pst_status status = psti_dataset_check_shard(dataset, i_file, err);
     if (status != PST_OK)
         return status;
-    status =
-        psti_dataset_index_shard((const struct psti_dataset_index *)dataset, i_file, &shard, err);
+    status = psti_dataset_index_shard(psti_dataset_index_of(dataset), i_file, &shard, err);
     if (status != PST_OK)
         return status;
     snprintf(path, sizeof path, "%s/%s", dataset->path, shard.name);

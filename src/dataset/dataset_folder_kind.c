@@ -1,14 +1,23 @@
-/* dataset_folder_audio.c - a plain folder of audio files instead of images.
+/* dataset_folder_kind.c - tells by names of files if a plain folder is of images or of audio files.
  *
- * In: names of files. Out: which of both a folder is of. A folder without any image is listed again
- * for audio files; a list of files, of the caller or of a label file, is of audio if all names are.
- * One thread, at open. */
+ * A folder without any image is listed again for audio files; a list of files, of the caller or of
+ * a label file, is of audio if all names are. One thread, at open; names alone on any. */
 #include "dataset/dataset_folder.h"
 
 #include "base/fail.h"
 
 #include <string.h>
 #include <strings.h>
+
+bool psti_dataset_folder_is_image_name(const char *name)
+{
+    static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp", ".pli"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot != NULL && i < sizeof extensions / sizeof *extensions; i++)
+        if (strcasecmp(dot, extensions[i]) == 0)
+            return true;
+    return false;
+}
 
 bool psti_dataset_is_audio_name(const char *name)
 {
