@@ -10,9 +10,10 @@
  * The rule is that of torchvision's SanitizeBoundingBoxes: a box is kept if its area on the
  * delivered picture is at least min_area pixels^2, and at least min_visibility of the area that it
  * would have without being cut off. */
+#include "loader/loader_boxes.h"
+#include "loader/loader_follow.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
-#include "loader/loader_row.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"
@@ -32,7 +33,7 @@ static double area_of(const float box[4])
 
 static float within(float value, uint32_t size)
 {
-    return value < 0 ? 0 : value > (float)size ? (float)size : value;
+    return value<0 ? 0 : value>(float) size ? (float)size : value;
 }
 
 /* Cuts a box down to the picture. */

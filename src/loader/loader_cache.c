@@ -11,9 +11,13 @@
  * The set's key says of which fields images are re-coded, and how. So a loader that needs the
  * stored bytes, because it delivers them or because its cache_form is STORED, never meets re-coded
  * ones. */
+#include "loader/loader_cache.h"
 #include "loader/loader_counters.h"
+#include "loader/loader_fleet.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_row.h"
+#include "loader/loader_host.h"
+#include "loader/loader_kept.h"
+#include "loader/loader_recode.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -214,97 +218,15 @@ void psti_loader_cache_claim(pst_loader *loader)
     loader->memory_nbytes += n * each;
 }
 
-uint32_t psti_loader_cache_number(const pst_loader *loader, uint32_t i_field, uint32_t variant)
-{
-    return loader->cache_items[i_field] + variant;
-}
-
-/* Points the source to a picture at the training size. */
-static bool take_smaller(const pst_loader *loader, const struct psti_loader_plan_field *field,
-                         const struct psti_cache_span *span, struct psti_loader_source *source)
-{
-    const struct psti_training_field *how =
-        loader->training ? psti_loader_training_field_of(loader->training, field->i_field) : NULL;
-    enum pst_form form = (enum pst_form)(span->form & ~PSTI_TRAINING_FORM);
-    if (!how || !psti_loader_training_take(how, form, span->bytes, span->nbytes, &source->picture,
-                                           &source->data, &source->item.nbytes))
-        return false;
-    source->item.form = form;
-    source->item.has_checksum = false;
-    source->is_recoded = true;
-    return true;
-}
-
-/* Points the source to a re-coded item. False if the item cannot be this loader's: only a forged
- * file of a saved cache can have it. */
-static bool take_recoded(const pst_loader *loader, const struct psti_loader_plan_field *field,
-                         const struct psti_cache_span *span, struct psti_loader_source *source)
-{
-    struct pst_item *item = &source->item;
-    struct pst_image_info info;
-    if (span->form & PSTI_TRAINING_FORM)
-        return take_smaller(loader, field, span, source);
-    if (!psti_recode_has_field(loader->recode_key, field->i_field) ||
-        (span->form != PST_FORM_RAW && span->form != PST_FORM_PLI &&
-         span->form != PST_FORM_PLI_JPEG))
-        return false;
-    source->data = span->bytes;
-    item->nbytes = span->nbytes;
-    if (span->form == PST_FORM_RAW) {
-        if (!psti_decode_recode_raw(span->bytes, span->nbytes, &field->decode, &info, &source->data,
-                                    &item->nbytes))
-            return false;
-        item->height = info.height;
-        item->width = info.width;
-        item->channels = info.channels;
-        item->bits = info.bits;
-        item->orientation = info.orientation;
-    }
-    item->form = (enum pst_form)span->form;
-    item->has_checksum = false; /* the units of a PLI have their own */
-    source->is_recoded = true;
-    return true;
-}
-
-bool psti_loader_cache_take(const pst_loader *loader, const struct psti_loader_plan_field *field,
-                            const struct psti_cache_span *span, struct psti_loader_source *source)
-{
-    const struct pst_item stored = source->item;
-    if (span->form == PSTI_CACHE_AS_STORED) {
-        source->data = span->bytes;
-    } else if (!take_recoded(loader, field, span, source)) {
-        source->item = stored;
-        source->data = NULL;
-        source->picture.n_ops = 0;
-        return false;
-    }
-    source->is_cached = true;
-    return true;
-}
-
-bool psti_loader_cache_admits(const pst_loader *loader, uint64_t sample)
-{
-    return !loader->cache_plan || loader->cache_plan[sample];
-}
-
 /* Asks for an item of a sample that the plan admits, or only looks for one of another sample. */
 static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_plan_field *field,
                                   const struct psti_loader_source *source,
                                   struct psti_cache_span *span)
 {
-    uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
-    if (!psti_loader_cache_admits(loader, source->sample))
+    uint32_t number = psti_loader_kept_number(loader, field->i_field, source->variant);
+    if (!psti_loader_kept_admits(loader, source->sample))
         return psti_cache_find(loader->cache, source->sample, number, source->item.nbytes, span);
     return psti_cache_ask(loader->cache, source->sample, number, source->item.nbytes, span);
-}
-
-void psti_loader_cache_count_hit(pst_loader *loader, const struct psti_loader_source *source,
-                                 uint64_t nbytes)
-{
-    atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loader->nbytes_cache_hit, nbytes, memory_order_relaxed);
-    if (source->picture.n_ops > 0)
-        atomic_fetch_add_explicit(&loader->n_cache_training_hits, 1, memory_order_relaxed);
 }
 
 void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
@@ -321,10 +243,10 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
     int64_t start = psti_clock_ns();
     switch (ask(loader, field, source, &span)) {
     case PSTI_CACHE_HIT:
-        if (!psti_loader_cache_take(loader, field, &span, source))
+        if (!psti_loader_kept_take(loader, field, &span, source))
             break;
         psti_latency_note(&loader->tiers[PST_TIER_MEMORY], span.nbytes, psti_clock_ns() - start);
-        psti_loader_cache_count_hit(loader, source, span.nbytes);
+        psti_loader_kept_count_hit(loader, source, span.nbytes);
         return;
     case PSTI_CACHE_ADMIT:
         source->is_wanted = true;
@@ -396,7 +318,7 @@ static void keep(struct psti_loader_worker *worker, const struct psti_loader_pla
                  struct psti_loader_source *source)
 {
     pst_loader *loader = worker->loader;
-    uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
+    uint32_t number = psti_loader_kept_number(loader, field->i_field, source->variant);
     uint64_t reserved = source->stored_nbytes;
     struct kept kept;
     prepare(worker, field, source, &kept);
@@ -432,7 +354,7 @@ void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *so
         uint32_t i_field = loader->plan.fields[loader->plan.fields_of_items[i]].i_field;
         if (source->is_wanted)
             psti_cache_give_up(loader->cache, source->sample,
-                               psti_loader_cache_number(loader, i_field, source->variant),
+                               psti_loader_kept_number(loader, i_field, source->variant),
                                source->stored_nbytes);
         source->is_wanted = source->is_offered = false;
     }

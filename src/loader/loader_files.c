@@ -6,7 +6,7 @@
  * their reads go by path. */
 #include "loader/loader_files.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_row.h"
+#include "loader/loader_source.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

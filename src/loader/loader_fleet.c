@@ -22,8 +22,9 @@
  * that a server has just taken, and for one that came from a server of this host. It keeps what
  * servers refuse, and, from then on when they are read again, items of servers of other hosts. */
 #include "loader/loader_counters.h"
+#include "loader/loader_fleet.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_row.h"
+#include "loader/loader_kept.h"
 #include "loader/loader_worker.h"
 
 #include "base/clock.h"
@@ -58,7 +59,7 @@ void psti_loader_fleet_consider(pst_loader *loader, const struct psti_loader_pla
         return;
     source->ask_fleet = psti_fleet_has_server(
         loader->fleet, source->sample,
-        psti_loader_cache_number(loader, field->i_field, source->variant), &local);
+        psti_loader_kept_number(loader, field->i_field, source->variant), &local);
     psti_loader_fell_back(loader, PST_FALLBACK_FLEET_SERVER, !source->ask_fleet);
 }
 
@@ -78,7 +79,7 @@ uint32_t psti_loader_fleet_requests(pst_loader *loader, struct psti_loader_sourc
             .field = field,
             .source = source,
             .get = {.sample = source->sample,
-                    .i_item = psti_loader_cache_number(loader, field->i_field, source->variant),
+                    .i_item = psti_loader_kept_number(loader, field->i_field, source->variant),
                     .nbytes = source->item.nbytes,
                     .buffer = source->buffer}};
     }
@@ -105,7 +106,7 @@ static bool accept(struct psti_loader_request *request)
     struct psti_loader_source *source = request->source;
     const struct psti_fleet_get *get = &request->get;
     const struct psti_cache_span span = {get->buffer, get->got_nbytes, get->form};
-    if (!is_good(request) || !psti_loader_cache_take(loader, request->field, &span, source))
+    if (!is_good(request) || !psti_loader_kept_take(loader, request->field, &span, source))
         return false;
     source->is_cached = false; /* it lies in the row's own buffer */
     source->fleet_nbytes = get->got_nbytes;

@@ -3,9 +3,9 @@
  * In: a row whose leading image was probed (worker->leader), and a field that follows it. Out: the
  * field's own EXIF orientation is resolved, or an error names both sizes. Any worker, a row of its
  * own; no locks. */
+#include "loader/loader_follow.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
-#include "loader/loader_row.h"
 #include "loader/loader_worker.h"
 
 #include "base/fail.h"

@@ -5,11 +5,13 @@
 #ifndef PST_LOADER_LOADER_FORMS_H
 #define PST_LOADER_LOADER_FORMS_H
 
-#include "loader/loader_row.h"
+#include "loader/loader_source.h"
 
 #include <stdatomic.h>
 
 #define PSTI_LOADER_NO_FORM UINT32_MAX
+/* A row's turn is its number among the rows of its rank in the epoch. This one has none. */
+#define PSTI_LOADER_NO_TURN UINT64_MAX
 
 /* Set at open; the counters and the fractions are atomic, the rest is constant. */
 struct psti_loader_forms {

@@ -9,7 +9,8 @@
  * service is looked for again at the next epoch. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_row.h"
+#include "loader/loader_host.h"
+#include "loader/loader_kept.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -134,7 +135,7 @@ static void count_hit(pst_loader *loader, const struct psti_loader_source *sourc
                       int64_t start)
 {
     psti_latency_note(&loader->tiers[PST_TIER_HOST], nbytes, psti_clock_ns() - start);
-    psti_loader_cache_count_hit(loader, source, nbytes);
+    psti_loader_kept_count_hit(loader, source, nbytes);
 }
 
 static void count_miss(pst_loader *loader)
@@ -148,7 +149,7 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
                           struct psti_loader_source *source)
 {
     struct psti_cache_span span;
-    uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
+    uint32_t number = psti_loader_kept_number(loader, field->i_field, source->variant);
     uint64_t nbytes = source->item.nbytes;
     enum psti_cache_answer answer;
     int64_t start = psti_clock_ns();
@@ -161,13 +162,13 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
         answer = PSTI_CACHE_PASS; /* the plan does not admit the sample */
     switch (answer) {
     case PSTI_CACHE_HIT:
-        if (psti_loader_cache_take(loader, field, &span, source))
+        if (psti_loader_kept_take(loader, field, &span, source))
             count_hit(loader, source, span.nbytes, start);
         else
             count_miss(loader);
         break;
     case PSTI_CACHE_ADMIT:
-        source->is_asked = psti_loader_cache_admits(loader, source->sample);
+        source->is_asked = psti_loader_kept_admits(loader, source->sample);
         if (!source->is_asked)
             count_miss(loader);
         break;
@@ -188,7 +189,7 @@ uint32_t psti_loader_host_wishes(const pst_loader *loader, struct psti_loader_so
             continue;
         source->wish.number =
             psti_share_cache_number(loader->host, source->sample,
-                                    psti_loader_cache_number(loader, i_field, source->variant));
+                                    psti_loader_kept_number(loader, i_field, source->variant));
         wishes[n++] = &source->wish;
     }
     return n;
@@ -222,14 +223,14 @@ static bool take_wished(pst_loader *loader, const struct psti_loader_plan_field 
                         struct psti_loader_source *source)
 {
     struct psti_cache_span span;
-    uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
+    uint32_t number = psti_loader_kept_number(loader, field->i_field, source->variant);
     uint64_t nbytes = source->item.nbytes;
     int64_t start = psti_clock_ns();
     if ((source->wish.result != PSTI_CACHE_RESULT_HERE &&
          source->wish.result != PSTI_CACHE_RESULT_READ) ||
         psti_share_cache_look(loader->host, source->sample, number, nbytes, &span) !=
             PSTI_CACHE_HIT ||
-        !psti_loader_cache_take(loader, field, &span, source))
+        !psti_loader_kept_take(loader, field, &span, source))
         return false;
     if (source->wish.result == PSTI_CACHE_RESULT_HERE) {
         count_hit(loader, source, span.nbytes, start);
@@ -273,7 +274,7 @@ static void offer_late(const pst_loader *loader, const struct psti_loader_plan_f
     if (loader->fleet && source->wish.result == PSTI_CACHE_RESULT_DECLINED)
         source->is_offered = psti_fleet_has_server(
             loader->fleet, source->sample,
-            psti_loader_cache_number(loader, field->i_field, source->variant), &local);
+            psti_loader_kept_number(loader, field->i_field, source->variant), &local);
 }
 
 enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
@@ -285,7 +286,7 @@ enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
             continue;
         sources[i].is_late = false;
         enum pst_status status =
-            psti_loader_row_take_read(loader, sample, &sources[i], reads++, err);
+            psti_loader_source_take_read(loader, sample, &sources[i], reads++, err);
         if (status != PST_OK)
             return status;
         offer_late(loader, &loader->plan.fields[loader->plan.fields_of_items[i]], &sources[i]);

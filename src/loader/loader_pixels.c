@@ -4,10 +4,13 @@
  * decoded. */
 #include "loader/loader_pixels.h"
 
+#include "loader/loader_boxes.h"
 #include "loader/loader_counters.h"
+#include "loader/loader_draw.h"
+#include "loader/loader_follow.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
-#include "loader/loader_row.h"
+#include "loader/loader_recode.h"
 #include "loader/loader_shelf.h"
 #include "loader/loader_worker.h"
 
@@ -64,35 +67,6 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
                      "field '%s' has %u channels of %u bits here, which do not suit its dtype and "
                      "operations (as %u of %u bits do)",
                      plan->field->name, channels, bits, plan->channels, plan->bits);
-}
-
-/* True if scaled_decode has an effect on the image. It has none on a JPEG, so it has none on a JPEG
- * that the cache re-coded: a batch does not depend on what the cache holds. */
-static bool may_scale(const pst_loader *loader, const struct psti_loader_source *source,
-                      const struct pst_image_info *info)
-{
-    return loader->placement.ops->scales && info->form == PST_FORM_PLI_JPEG && !source->is_recoded;
-}
-
-enum pst_status psti_loader_row_draw(const pst_loader *loader,
-                                     const struct psti_loader_plan_field *plan,
-                                     const struct psti_loader_source *source,
-                                     const struct psti_draw_key *key,
-                                     const struct pst_image_info *info, struct psti_draw *draw,
-                                     struct pst_error *err)
-{
-    struct psti_draw_key field_key = *key;
-    field_key.own = plan->own;
-    enum pst_status status =
-        psti_augment_chain_draw(plan->chain, &field_key, info->height, info->width, draw, err);
-    if (status == PST_OK && plan->scaled_decode && may_scale(loader, source, info)) {
-        bool at_top, at_left;
-        psti_decode_ends(info, &plan->decode, &at_top, &at_left);
-        psti_augment_chain_scale(plan->chain, draw, at_top, at_left);
-    }
-    if (status == PST_OK && source->picture.n_ops)
-        psti_augment_chain_skip(plan->chain, draw, source->picture.n_ops);
-    return status;
 }
 
 static struct psti_rect region_of(const struct psti_draw *draw)
@@ -252,7 +226,7 @@ static enum pst_status take_draw(struct psti_loader_worker *worker, const struct
         *draw = source->draw;
     else
         status =
-            psti_loader_row_draw(worker->loader, image->plan, source, key, &image->info, draw, err);
+            psti_loader_draw(worker->loader, image->plan, source, key, &image->info, draw, err);
     if (status != PST_OK || !source->partial)
         return status;
     /* Only the units of source->stored are in memory, so the decoder must need no others. The
@@ -346,7 +320,8 @@ enum pst_status psti_loader_pixels_decode(struct psti_loader_worker *worker,
 static void count(struct psti_loader_worker *worker, const struct psti_image *image, bool good)
 {
     pst_loader *loader = worker->loader;
-    if (image->plan->scaled_decode && !may_scale(loader, image->source, &image->info))
+    if (image->plan->scaled_decode &&
+        !psti_loader_draw_may_scale(loader, image->source, &image->info))
         psti_loader_fell_back(loader, PST_FALLBACK_SCALED, good);
     worker->n_cpu += good;
     if (good && loader->shelf && !image->shared)

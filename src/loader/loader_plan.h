@@ -11,6 +11,8 @@
 
 #include <penstock/penstock.h>
 
+#define PSTI_LOADER_RANGES_MAX 16 /* reads into which one item may be split */
+
 enum psti_loader_fill {
     PSTI_LOADER_FILL_PIXELS,
     PSTI_LOADER_FILL_BYTES,
@@ -106,10 +108,5 @@ bool psti_loader_plan_probe_file(pst_dataset *dataset, const struct psti_loader_
  * in_memory: only values of a folder's label file are read. */
 uint64_t psti_loader_plan_row_nbytes_max(const struct psti_loader_plan *plan, pst_dataset *dataset,
                                          const struct psti_storage *storage, bool in_memory);
-
-/* loader_boxes.c, at open. PST_ERROR_ARGUMENT if a field seems to belong to boxes that are dropped,
- * and the caller has not said whether it does. */
-enum pst_status psti_loader_boxes_check(pst_dataset *dataset, const struct psti_loader_plan *plan,
-                                        struct pst_error *err);
 
 #endif

@@ -9,9 +9,10 @@
  * mismatch the second round reads all the rest. The item is then checked, and fails, like any
  * other. No locks; the thread that has the row. */
 #include "loader/loader_counters.h"
+#include "loader/loader_draw.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
-#include "loader/loader_row.h"
+#include "loader/loader_ranges.h"
 #include "loader/loader_sound.h"
 
 #include "base/bits.h"
@@ -67,7 +68,7 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
     if (!field->may_skip || (item->form != PST_FORM_PLI && item->form != PST_FORM_PLI_JPEG) ||
         !source->file || !item->height || !item->width ||
         !saves_enough(loader, item->nbytes, item->nbytes) ||
-        psti_loader_row_draw(loader, field, source, key, &info, &source->draw, NULL) != PST_OK)
+        psti_loader_draw(loader, field, source, key, &info, &source->draw, NULL) != PST_OK)
         return;
     source->is_drawn = true;
     source->drawn_for = info;
@@ -234,7 +235,7 @@ enum pst_status psti_loader_ranges_take(const pst_loader *loader, uint64_t sampl
                 continue;
             if (err)
                 *err = reads->error;
-            psti_loader_row_name_error(loader, sample, &sources[i], err);
+            psti_loader_source_name_error(loader, sample, &sources[i], err);
             return reads->status;
         }
     return PST_OK;

@@ -7,8 +7,10 @@
  * as it is. If options.cache_resolution says so, the item is a picture at the training size instead
  * (loader_training.c). */
 #include "decode/decode_recode.h"
+#include "loader/loader_follow.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_row.h"
+#include "loader/loader_kept.h"
+#include "loader/loader_recode.h"
 #include "loader/loader_worker.h"
 
 #include "dataset/dataset.h"
@@ -29,19 +31,6 @@ static struct psti_run *give_run(void *ctx)
 {
     const struct psti_loader_worker *worker = ctx;
     return worker->run;
-}
-
-struct pst_image_info psti_loader_source_raw_info(const struct psti_loader_source *source)
-{
-    const struct psti_training_picture *picture = &source->picture;
-    if (picture->n_ops == 0)
-        return psti_dataset_raw_info(&source->item);
-    return (struct pst_image_info){.form = PST_FORM_RAW,
-                                   .height = picture->height,
-                                   .width = picture->width,
-                                   .channels = picture->channels,
-                                   .bits = picture->bits,
-                                   .orientation = 1};
 }
 
 /* True if the row turns the mask with its leading image, which the worker has seen. */
@@ -109,12 +98,6 @@ static struct psti_recode_source image_of(const struct psti_loader_source *sourc
     return image;
 }
 
-void psti_loader_recode_forget(struct psti_loader_worker *worker)
-{
-    for (uint32_t i = 0; worker->pictures && i < worker->loader->plan.n_items; i++)
-        psti_buffer_free(&worker->pictures[i]);
-}
-
 bool psti_loader_recode_ahead(struct psti_loader_worker *worker,
                               const struct psti_loader_plan_field *field,
                               const struct psti_loader_source *source,
@@ -129,7 +112,7 @@ bool psti_loader_recode_ahead(struct psti_loader_worker *worker,
     *smaller = *source;
     if (make_smaller(worker, field, PST_CACHE_FORM_RAW, &image, picture, &recoded) ==
             PSTI_RECODE_DONE &&
-        psti_loader_cache_take(
+        psti_loader_kept_take(
             worker->loader, field,
             &(struct psti_cache_span){recoded.bytes, recoded.nbytes,
                                       (uint8_t)((unsigned)recoded.form | PSTI_TRAINING_FORM)},

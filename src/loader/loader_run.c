@@ -5,8 +5,12 @@
  * worker checks `cancelled` between rows; the throttle releases the requests that it holds back.
  * After cancelling no thread touches a job. */
 #include "loader/loader_counters.h"
+#include "loader/loader_fill.h"
+#include "loader/loader_fleet.h"
 #include "loader/loader_handle.h"
+#include "loader/loader_host.h"
 #include "loader/loader_job.h"
+#include "loader/loader_ranges.h"
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
 #include "loader/loader_shelf.h"

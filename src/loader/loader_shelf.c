@@ -10,6 +10,7 @@
  * nothing here; a worker that uses the reserve of its loader waits for no picture. */
 #include "loader/loader_shelf.h"
 
+#include "loader/loader_draw.h"
 #include "loader/loader_handle.h"
 
 #include "base/alloc.h"
@@ -453,7 +454,7 @@ static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint
     if (source->data || !item->buffer)
         return;
     source->sparse = false;
-    task->block_nbytes -= psti_loader_row_buffer_nbytes(loader, source);
+    task->block_nbytes -= psti_loader_source_buffer_nbytes(loader, source);
     source->reads_shelf = item->state == ITEM_OPEN;
     source->waits_shelf = item->state == ITEM_READING;
     if (item->state == ITEM_THERE) {
@@ -546,7 +547,7 @@ static enum pst_status read_here(struct psti_loader_worker *worker,
     read->nbytes = source->item.nbytes;
     read->buffer = source->shelved->buffer;
     read->drop = source->is_wanted;
-    enum pst_status status = psti_loader_row_run_read(worker, read);
+    enum pst_status status = psti_loader_worker_run_read(worker, read);
     pthread_mutex_lock(&shelf->lock);
     shelf->counts.n_read += status == PST_OK;
     shelf->counts.nbytes_read += status == PST_OK ? read->nbytes : 0;
@@ -587,7 +588,7 @@ enum pst_status psti_loader_shelf_await(struct psti_loader_worker *worker, uint6
         enum pst_status status =
             sources[i].waits_shelf ? await_item(worker, &sources[i], err) : PST_OK;
         if (status != PST_OK) {
-            psti_loader_row_name_error(loader, sample, &sources[i], err);
+            psti_loader_source_name_error(loader, sample, &sources[i], err);
             return status;
         }
     }
@@ -676,8 +677,8 @@ static uint32_t gather(const pst_loader *loader, const struct psti_image *image,
             const struct psti_loader_plan_field *plan = &member->loader->plan.fields[k];
             if (plan->fill != PSTI_LOADER_FILL_PIXELS || plan->i_field != item->i_field ||
                 plan->n_views || /* views are decoded together, without the shelf's pictures */
-                psti_loader_row_draw(member->loader, plan, image->source, key, &image->info, &draw,
-                                     NULL) != PST_OK)
+                psti_loader_draw(member->loader, plan, image->source, key, &image->info, &draw,
+                                 NULL) != PST_OK)
                 continue;
             struct psti_shelf_picture other = describe(image, plan, &draw);
             if (!is_of_kind(&other, picture))

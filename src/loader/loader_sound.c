@@ -192,7 +192,7 @@ static bool bring_blocks(struct bringer *bringer, uint64_t i, uint64_t last)
                              .nbytes = (size_t)(end - first),
                              .buffer = bytes + first};
     int64_t start = psti_clock_ns();
-    bringer->status = psti_loader_row_run_read(bringer->worker, &read);
+    bringer->status = psti_loader_worker_run_read(bringer->worker, &read);
     psti_loader_worker_read_here(bringer->worker, start, true);
     if (bringer->status != PST_OK) {
         bringer->err = read.error;

@@ -2,7 +2,10 @@
 #ifndef PST_LOADER_LOADER_SOUND_H
 #define PST_LOADER_LOADER_SOUND_H
 
-#include "loader/loader_row.h"
+#include "loader/loader_plan.h"
+#include "loader/loader_source.h"
+
+struct psti_loader_worker;
 
 /* Compiles the chain and says what the slot of an audio field is. */
 enum pst_status psti_loader_sound_plan(pst_dataset *dataset,

@@ -6,10 +6,10 @@
  * view is made of it; else each view decodes its own region. The results are the same to the bit.
  */
 #include "loader/loader_counters.h"
+#include "loader/loader_draw.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_pixels.h"
 #include "loader/loader_plan.h"
-#include "loader/loader_row.h"
 #include "loader/loader_shelf.h"
 #include "loader/loader_worker.h"
 
@@ -44,9 +44,8 @@ static enum pst_status draw_field(struct views *views, const struct psti_loader_
     for (uint32_t v = 0; status == PST_OK && v < plan->n_views; v++) {
         struct psti_draw_key key = *views->key;
         key.view = plan->first_view + v;
-        status =
-            psti_loader_row_draw(worker->loader, plan, views->image.source, &key,
-                                 &views->image.info, &worker->view_draws[plan->i_draw + v], err);
+        status = psti_loader_draw(worker->loader, plan, views->image.source, &key,
+                                  &views->image.info, &worker->view_draws[plan->i_draw + v], err);
     }
     return status;
 }

@@ -9,7 +9,6 @@
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
-#include "loader/loader_row.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -173,7 +172,7 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_free(worker->sources);
     psti_free(worker->reads);
     psti_free(worker->requests);
-    psti_loader_recode_forget(worker);
+    psti_loader_worker_forget(worker);
     psti_free(worker->pictures);
     psti_free(worker->paths);
     psti_free(worker->buffer);
@@ -311,4 +310,32 @@ void psti_loader_worker_merge(struct psti_loader_worker *worker)
     worker->n_cpu = worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
     worker->n_units = worker->n_units_whole = worker->n_partial = worker->n_scaled = 0;
     worker->n_libpng = worker->n_boxes_dropped = 0;
+}
+
+enum pst_status psti_loader_worker_run_read(struct psti_loader_worker *worker,
+                                            struct psti_read *read)
+{
+    struct psti_storage *storage = worker->loader->storage;
+    struct psti_latency *tier = &worker->loader->tiers[PST_TIER_STORAGE];
+    int64_t start = psti_clock_ns(), owed = worker->owed_ns;
+    psti_latency_begin(tier, 1);
+    enum pst_status status = worker->owes ? psti_storage_read_owing(storage, read, &worker->owed_ns)
+                                          : psti_storage_read(storage, read);
+    psti_latency_end(tier, status == PST_OK, read->nbytes,
+                     psti_clock_ns() - start + worker->owed_ns - owed);
+    return status;
+}
+
+void psti_loader_worker_forget(struct psti_loader_worker *worker)
+{
+    for (uint32_t i = 0; worker->pictures && i < worker->loader->plan.n_items; i++)
+        psti_buffer_free(&worker->pictures[i]);
+}
+
+bool psti_loader_worker_begin_row(struct psti_loader_worker *worker, const pst_batch *batch,
+                                  uint64_t sample)
+{
+    uint64_t epoch, step;
+    pst_batch_place(batch, &epoch, &step);
+    return psti_stall_meter_row_begins(&worker->meter, sample, step);
 }

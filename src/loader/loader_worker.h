@@ -8,7 +8,7 @@
 #include "augment/augment.h"
 #include "decode/decode.h"
 #include "format/format_geometry.h"
-#include "loader/loader_row.h"
+#include "loader/loader_source.h"
 #include "loader/placement/loader_placement.h"
 #include "sound/sound.h"
 #include "stall/stall_meter.h"
@@ -99,6 +99,14 @@ void psti_loader_worker_count(struct psti_loader_worker *worker, int64_t start_n
  * will count the whole row. */
 void psti_loader_worker_read_here(struct psti_loader_worker *worker, int64_t start_ns,
                                   bool within_row);
+/* The worker's meter begins a row of that sample. False: it has begun it already. */
+bool psti_loader_worker_begin_row(struct psti_loader_worker *worker, const pst_batch *batch,
+                                  uint64_t sample);
+/* Does one read in this thread. */
+enum pst_status psti_loader_worker_run_read(struct psti_loader_worker *worker,
+                                            struct psti_read *read);
+/* Frees pictures that were made ahead. */
+void psti_loader_worker_forget(struct psti_loader_worker *worker);
 /* The lock must be held. */
 void psti_loader_worker_merge(struct psti_loader_worker *worker);
 

@@ -1,0 +1,66 @@
+/* loader_source.c - what every step of a row's way needs of one of its items: its name in an error,
+ * its place in the row's memory, its kind. Any thread that has the row; no locks. */
+#include "loader/loader_source.h"
+
+#include "loader/loader_handle.h"
+
+#include "base/bits.h"
+#include "base/fail.h"
+#include "dataset/dataset.h"
+
+void psti_loader_source_name_error(const pst_loader *loader, uint64_t sample,
+                                   const struct psti_loader_source *source, struct pst_error *err)
+{
+    if (!err)
+        return;
+    err->sample = (int64_t)sample;
+    if (!err->dataset[0])
+        psti_error_set_dataset(err, pst_dataset_path(loader->dataset));
+    if (!source)
+        return;
+    enum pst_form form = source->item.form;
+    if (!err->codec[0] && form != PST_FORM_NONE && form != PST_FORM_BYTES)
+        psti_error_set_codec(err, pst_form_name(form));
+    if (source->item.i_file == PST_FILE_NONE)
+        return;
+    char path[PSTI_PATH_NBYTES];
+    if (!err->file[0] && pst_dataset_file_path(loader->dataset, source->item.i_file, path,
+                                               sizeof path, NULL) == PST_OK)
+        psti_error_set_file(err, path);
+    if (err->offset < 0)
+        err->offset = (int64_t)source->item.offset;
+}
+
+size_t psti_loader_source_buffer_nbytes(const pst_loader *loader,
+                                        const struct psti_loader_source *source)
+{
+    return psti_round_up(psti_storage_buffer_nbytes(loader->storage, source->item.nbytes),
+                         psti_storage_buffer_alignment(loader->storage));
+}
+
+enum pst_status psti_loader_source_take_read(const pst_loader *loader, uint64_t sample,
+                                             struct psti_loader_source *source,
+                                             const struct psti_read *read, struct pst_error *err)
+{
+    if (read->status == PST_OK) {
+        source->data = read->data;
+        return PST_OK;
+    }
+    if (err)
+        *err = read->error;
+    psti_loader_source_name_error(loader, sample, source, err);
+    return read->status;
+}
+
+struct pst_image_info psti_loader_source_raw_info(const struct psti_loader_source *source)
+{
+    const struct psti_training_picture *picture = &source->picture;
+    if (picture->n_ops == 0)
+        return psti_dataset_raw_info(&source->item);
+    return (struct pst_image_info){.form = PST_FORM_RAW,
+                                   .height = picture->height,
+                                   .width = picture->width,
+                                   .channels = picture->channels,
+                                   .bits = picture->bits,
+                                   .orientation = 1};
+}

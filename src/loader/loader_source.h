@@ -1,0 +1,85 @@
+/* loader_source.h - one stored item of one row, and the way of its bytes.
+ *
+ * A source belongs to whoever has its row. No locks. */
+#ifndef PST_LOADER_LOADER_SOURCE_H
+#define PST_LOADER_LOADER_SOURCE_H
+
+#include "augment/augment.h"
+#include "fleet/fleet.h"
+#include "loader/loader_plan.h"
+#include "loader/loader_training.h"
+#include "share/share.h"
+#include "storage/storage.h"
+
+#include <penstock/penstock.h>
+
+#define PSTI_PATH_NBYTES 4096
+
+struct psti_shelf_item;
+
+/* One stored item of one row. */
+struct psti_loader_source {
+    struct pst_item item;
+    uint32_t variant;
+    uint32_t i_form;        /* number of its form in the loader's form_parts; UINT32_MAX: none */
+    struct psti_file *file; /* held while the row is under way; NULL: the item is read by path, or
+                               is in no file */
+    const char *path;       /* path of a folder's file; NULL otherwise */
+    uint64_t place;         /* where the disk has that file */
+    uint64_t stamp;         /* psti_dataset_file_stamp of that file */
+    void *buffer;           /* destination of the read; NULL: in memory already, or empty */
+    const void *data;       /* its bytes; NULL: not there yet */
+    uint64_t sample;        /* number of the sample in the data set */
+    uint64_t stored_nbytes; /* item.nbytes as the data set has it, also if it is re-coded */
+    bool is_cached;         /* `data` lies in the cache */
+    bool is_recoded;        /* the cache or the fleet had it re-coded; item says how */
+    struct psti_training_picture picture; /* n_ops > 0: `data` is a picture at the training size */
+    bool is_wanted;                       /* the cache has reserved room for it: stored_nbytes */
+    bool is_asked;                        /* the host service was asked for it, by `wish` */
+    bool is_late;                         /* it did not come, and is read in a round of its own */
+    bool ask_fleet;                       /* the fleet is asked before the storage */
+    bool is_offered;                      /* the fleet does not have it: it gets a copy */
+    uint64_t fleet_nbytes;                /* bytes in `buffer` that came from the fleet; 0: none */
+    struct psti_read *read;               /* that brings `data`, from wherever; NULL: none */
+    struct psti_share_wish wish;
+    struct psti_shelf_item *shelved; /* its item on the loader's shelf; NULL: none */
+    bool reads_shelf;                /* this row reads it, to the shelf; not done yet */
+    bool waits_shelf;                /* another loader's row reads it */
+    bool sparse;  /* two-round read: the first n_here bytes, then the needed rest */
+    bool partial; /* `data` has only the head and the units of `stored` */
+    struct psti_draw_key sound_key; /* sparse sounds: the row's */
+    bool on_demand;          /* partial sounds: the decoder has the rest read where it needs it */
+    uint32_t n_more;         /* reads of the second round */
+    size_t n_here;           /* sparse: bytes of the first round */
+    struct psti_rect stored; /* sparse: part of the stored image that the draw's region needs */
+    /* Header of a PLI, which the first round has read; width 0: not parsed yet. */
+    struct psti_pli_header pli;
+    /* The draw made before anything was read, from the index: */
+    bool is_drawn;
+    struct pst_image_info drawn_for;
+    struct psti_draw draw;
+};
+
+/* A request of a source to the fleet. */
+struct psti_loader_request {
+    struct psti_fleet_get get;
+    pst_loader *loader;
+    const struct psti_loader_plan_field *field;
+    struct psti_loader_source *source;
+};
+
+/* Completes an error with data set, sample, and, if source is not NULL, file, offset and codec. */
+void psti_loader_source_name_error(const pst_loader *loader, uint64_t sample,
+                                   const struct psti_loader_source *source, struct pst_error *err);
+/* Bytes of a block that the source takes. */
+size_t psti_loader_source_buffer_nbytes(const pst_loader *loader,
+                                        const struct psti_loader_source *source);
+/* The read has completed. Points the source to its bytes, or returns the error, with the sample's
+ * name. */
+enum pst_status psti_loader_source_take_read(const pst_loader *loader, uint64_t sample,
+                                             struct psti_loader_source *source,
+                                             const struct psti_read *read, struct pst_error *err);
+/* What the index, or the head of a kept item, says of raw pixels. */
+struct pst_image_info psti_loader_source_raw_info(const struct psti_loader_source *source);
+
+#endif
