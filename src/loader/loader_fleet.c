@@ -63,18 +63,17 @@ void psti_loader_fleet_consider(pst_loader *loader, const struct psti_loader_pla
     psti_loader_fell_back(loader, PST_FALLBACK_FLEET_SERVER, !source->ask_fleet);
 }
 
-uint32_t psti_loader_fleet_requests(pst_loader *loader, struct psti_loader_source *sources,
-                                    struct psti_loader_request *requests)
+uint32_t psti_loader_fleet_requests(pst_loader *loader, struct psti_loader_items *items)
 {
     const struct psti_loader_plan *plan = &loader->plan;
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->n_items; i++) {
-        struct psti_loader_source *source = &sources[i];
+        struct psti_loader_source *source = &items->sources[i];
         const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
         if (!source->ask_fleet || !source->read)
             continue;
         source->read->asked_ns = psti_clock_ns();
-        requests[n++] = (struct psti_loader_request){
+        items->requests[n++] = (struct psti_loader_request){
             .loader = loader,
             .field = field,
             .source = source,
@@ -137,32 +136,20 @@ bool psti_loader_fleet_take(struct psti_loader_request *request)
     return false;
 }
 
-bool psti_loader_fleet_is_suspect(const struct psti_loader_worker *worker,
-                                  const struct psti_loader_source *sources, enum pst_status status)
-{
-    const pst_loader *loader = worker->loader;
-    uint32_t n = 0;
-    if (status == PST_OK || status == PST_ERROR_MEMORY || worker->starved || worker->lacks_scratch)
-        return false;
-    for (uint32_t i = 0; i < loader->plan.n_items; i++)
-        n += sources[i].fleet_nbytes > 0;
-    return n > 0;
-}
-
 void psti_loader_fleet_ask_here(struct psti_loader_worker *worker)
 {
     struct psti_fleet_get *gets[PST_MAX_FIELDS];
-    uint32_t n = psti_loader_fleet_requests(worker->loader, worker->sources, worker->requests);
+    uint32_t n = psti_loader_fleet_requests(worker->loader, &worker->items);
     if (n == 0)
         return;
     if (psti_fleet_is_crowded(worker->loader->fleet))
         (void)psti_fleet_settle(worker->loader->fleet,
                                 psti_clock_ns() + psti_fleet_timeout_ns(worker->loader->fleet));
     for (uint32_t i = 0; i < n; i++)
-        gets[i] = &worker->requests[i].get;
+        gets[i] = &worker->items.requests[i].get;
     psti_fleet_ask_and_wait(worker->loader->fleet, gets, n);
     for (uint32_t i = 0; i < n; i++)
-        (void)psti_loader_fleet_take(&worker->requests[i]);
+        (void)psti_loader_fleet_take(&worker->items.requests[i]);
 }
 
 /* What became of an offered item. The offer's flag says if the cache has space reserved for it. */

@@ -11,18 +11,13 @@ struct psti_loader_worker;
 /* Decides if the fleet is asked for a located item that the cache does not have. */
 void psti_loader_fleet_consider(pst_loader *loader, const struct psti_loader_plan_field *field,
                                 struct psti_loader_source *source);
-/* Prepares requests for the sources that the fleet is to be asked for, after psti_loader_row_reads.
- * Returns how many; `requests` has room for all items. The caller sets `done` and `user`. */
-uint32_t psti_loader_fleet_requests(pst_loader *loader, struct psti_loader_source *sources,
-                                    struct psti_loader_request *requests);
+/* Prepares items->requests for those that the fleet is to be asked for, after
+ * psti_loader_row_reads. Returns how many. The caller sets `done` and `user`. */
+uint32_t psti_loader_fleet_requests(pst_loader *loader, struct psti_loader_items *items);
 /* The request has ended. True: its read is done, with the item's bytes. False: it must be read. */
 bool psti_loader_fleet_take(struct psti_loader_request *request);
 /* Asks in this thread for the worker's sources, and waits. */
 void psti_loader_fleet_ask_here(struct psti_loader_worker *worker);
-/* A row was filled, with that status. True: it failed, and bytes that came from the fleet may be
- * why: the row is to be made without the fleet. */
-bool psti_loader_fleet_is_suspect(const struct psti_loader_worker *worker,
-                                  const struct psti_loader_source *sources, enum pst_status status);
 /* Offers an item to the fleet, with the source's reservation in the cache. False: the fleet does
  * not take it, and the reservation stays the caller's. A re-coded item is shorter than the stored
  * one. */

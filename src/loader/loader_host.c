@@ -195,14 +195,6 @@ uint32_t psti_loader_host_wishes(const pst_loader *loader, struct psti_loader_so
     return n;
 }
 
-bool psti_loader_host_any(const pst_loader *loader, const struct psti_loader_source *sources)
-{
-    for (uint32_t i = 0; loader->host && i < loader->plan.n_items; i++)
-        if (sources[i].is_asked)
-            return true;
-    return false;
-}
-
 /* Counts an item that the service has read for this loader, and re-coded. */
 static void count_fetched(pst_loader *loader, const struct psti_share_wish *wish, uint64_t nbytes)
 {

@@ -11,7 +11,6 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
 /* Gathers the wishes of a located row. Returns how many there are. */
 uint32_t psti_loader_host_wishes(const pst_loader *loader, struct psti_loader_source *sources,
                                  struct psti_share_wish **wishes);
-bool psti_loader_host_any(const pst_loader *loader, const struct psti_loader_source *sources);
 /* The wishes were answered. Points the sources to their bytes; fills `reads` for those that did not
  * come, and returns how many these are. */
 uint32_t psti_loader_host_resolve(pst_loader *loader, struct psti_loader_source *sources,

@@ -60,21 +60,13 @@ struct psti_loader_task {
     struct psti_loader_job *job;
     uint32_t row;
     void *block; /* arena memory of all its items */
-    size_t block_nbytes;
     /* The read whose completion brings it to 0 puts the task into the ready list. */
     atomic_uint n_reading;
     bool copies; /* the row needs no decoding and no arithmetic, so it takes as long as any other
                     such row */
     enum pst_status status; /* result of looking up and reading */
     struct pst_error err;
-    struct psti_loader_source *sources;   /* [n_items] */
-    struct psti_read *reads;              /* [plan.n_reads] */
-    struct psti_loader_request *requests; /* [n_items], with a fleet */
-    char *paths;
-    bool more;    /* the reads of the second round are under way or done */
-    bool taken;   /* the sources point to what the first round has read */
-    bool shelves; /* there are items to be read to the loader's shelf */
-    bool late;    /* items that the host service did not read are being read, or have been */
+    struct psti_loader_items items;
 };
 
 enum pst_status psti_loader_job_open(struct psti_loader_job *job, uint32_t batch_size,

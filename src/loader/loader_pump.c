@@ -111,7 +111,7 @@ static bool goes_before(const struct psti_loader_task *a, const struct psti_load
 {
     if (a->job->step != b->job->step)
         return a->job->step < b->job->step;
-    return a->block_nbytes > b->block_nbytes;
+    return a->items.block_nbytes > b->items.block_nbytes;
 }
 
 /* A gathering makes hundreds of rows ready at once, so that looking for a place by length would
@@ -177,7 +177,7 @@ static void read_is_done(struct psti_read *read)
     psti_latency_end(&task->loader->tiers[PST_TIER_STORAGE], read->status == PST_OK, read->nbytes,
                      psti_clock_ns() - read->asked_ns);
     if (task->loader->shelf)
-        psti_loader_shelf_read(task->loader, task, read);
+        psti_loader_shelf_read(task->loader, &task->items, read);
     part_is_done(task);
 }
 
@@ -208,7 +208,7 @@ static void request_is_done(struct psti_fleet_get *get)
 
 void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task, uint32_t n)
 {
-    struct psti_read *reads[PSTI_LOADER_RANGES_MAX], *from = task->reads;
+    struct psti_read *reads[PSTI_LOADER_RANGES_MAX], *from = task->items.reads;
     atomic_store(&task->n_reading, n);
     pthread_mutex_lock(loader->lock);
     psti_loader_times_read_begins(loader);
@@ -369,14 +369,15 @@ static bool look_up_next(pst_loader *loader)
     loader->pump_again = true;
     pthread_mutex_unlock(loader->lock);
     const struct psti_draw_key key = psti_loader_job_key(loader, job, task->row);
-    task->more = task->taken = task->late = task->shelves = false;
-    task->status = psti_loader_row_locate(loader, &key, job->first_turn + task->row, task->sources,
-                                          task->paths, &task->block_nbytes, &task->err);
-    if (task->status != PST_OK)
-        task->block_nbytes = 0;
-    task->copies = task->status == PST_OK && psti_loader_row_copies(loader, task->sources);
+    task->status =
+        psti_loader_row_locate(loader, &key, job->first_turn + task->row, &task->items, &task->err);
+    bool located = task->status == PST_OK;
+    if (!located)
+        task->items.block_nbytes = 0;
+    task->copies = located && psti_loader_row_copies(loader, &task->items);
     if (loader->shelf)
-        psti_loader_shelf_ask(loader, task, &key);
+        psti_loader_shelf_ask(loader, located ? &task->items : NULL, key.epoch,
+                              job->positions[task->row]);
     pthread_mutex_lock(loader->lock);
     loader->pending = task;
     return true;
@@ -398,19 +399,19 @@ static void add_reads(pst_loader *loader, struct psti_loader_task *task, uint32_
 {
     uint32_t n_gets = 0;
     for (uint32_t i = 0; i < n; i++) {
-        task->reads[i].user = task;
-        task->reads[i].done = read_is_done;
+        task->items.reads[i].user = task;
+        task->items.reads[i].done = read_is_done;
     }
     if (loader->fleet)
-        n_gets = psti_loader_fleet_requests(loader, task->sources, task->requests);
+        n_gets = psti_loader_fleet_requests(loader, &task->items);
     for (uint32_t i = 0; i < n_gets; i++) {
-        task->requests[i].get.user = &task->requests[i];
-        task->requests[i].get.done = request_is_done;
-        parts->gets[parts->n_gets++] = &task->requests[i].get;
+        task->items.requests[i].get.user = &task->items.requests[i];
+        task->items.requests[i].get.done = request_is_done;
+        parts->gets[parts->n_gets++] = &task->items.requests[i].get;
     }
     for (uint32_t i = 0; i < loader->plan.n_items; i++)
-        if (task->sources[i].read && !task->sources[i].ask_fleet)
-            parts->reads[parts->n_reads++] = task->sources[i].read;
+        if (task->items.sources[i].read && !task->items.sources[i].ask_fleet)
+            parts->reads[parts->n_reads++] = task->items.sources[i].read;
 }
 
 /* Adds what the host service is to be asked for by the task. Returns how many wishes these are. */
@@ -418,7 +419,7 @@ static uint32_t add_wishes(const pst_loader *loader, struct psti_loader_task *ta
                            struct parts *parts)
 {
     struct psti_share_wish **wishes = parts->wishes + parts->n_wishes;
-    uint32_t n = psti_loader_host_wishes(loader, task->sources, wishes);
+    uint32_t n = psti_loader_host_wishes(loader, task->items.sources, wishes);
     for (uint32_t i = 0; i < n; i++) {
         wishes[i]->user = task;
         wishes[i]->done = wish_is_done;
@@ -447,18 +448,18 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
         struct psti_loader_task *task = loader->pending;
         if (!loader->running)
             return NULL;
-        if (task->block_nbytes) {
-            task->block = psti_loader_arena_alloc(&loader->arena, task->block_nbytes);
+        if (task->items.block_nbytes) {
+            task->block = psti_loader_arena_alloc(&loader->arena, task->items.block_nbytes);
             if (!task->block) {
                 loader->gather_left = 0;
                 return NULL;
             }
-            take_of_gathering(loader, task->block_nbytes);
+            take_of_gathering(loader, task->items.block_nbytes);
         }
         loader->pending = NULL;
         uint32_t n = 0;
-        if (task->block || task->shelves)
-            n = psti_loader_row_reads(loader, task->sources, task->block, task->reads);
+        if (task->status == PST_OK)
+            n = psti_loader_row_reads(loader, &task->items, task->block);
         uint32_t n_wishes = task->block ? add_wishes(loader, task, parts) : 0;
         if (n + n_wishes == 0) {
             push_ready(loader, task);

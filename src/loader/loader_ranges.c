@@ -181,14 +181,6 @@ static size_t choose(const pst_loader *loader, struct psti_loader_source *source
     return 1;
 }
 
-bool psti_loader_ranges_any(const pst_loader *loader, const struct psti_loader_source *sources)
-{
-    for (uint32_t i = 0; i < loader->plan.n_items; i++)
-        if (sources[i].sparse)
-            return true;
-    return false;
-}
-
 uint32_t psti_loader_ranges_reads(pst_loader *loader, struct psti_loader_source *sources,
                                   struct psti_read *reads)
 {

@@ -11,10 +11,8 @@
 void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_draw_key *key,
                                  const struct psti_loader_plan_field *field,
                                  struct psti_loader_source *source);
-/* True if the row has items with a two-round read. */
-bool psti_loader_ranges_any(const pst_loader *loader, const struct psti_loader_source *sources);
-/* Fills `reads` with those of the second round and returns how many. The first round has been
- * taken. */
+/* Fills `reads` with those of the second round, of items that have one, and returns how many. The
+ * first round has been taken. */
 uint32_t psti_loader_ranges_reads(pst_loader *loader, struct psti_loader_source *sources,
                                   struct psti_read *reads);
 /* The reads of the second round have completed. Returns PST_OK, or the first one's error. */

@@ -96,18 +96,21 @@ struct psti_draw_key psti_loader_row_key(const pst_loader *loader, uint64_t epoc
 }
 
 enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_draw_key *key,
-                                       uint64_t turn, struct psti_loader_source *sources,
-                                       char *paths, size_t *nbytes, struct pst_error *err)
+                                       uint64_t turn, struct psti_loader_items *items,
+                                       struct pst_error *err)
 {
     const struct psti_loader_plan *plan = &loader->plan;
     const uint64_t sample = key->sample;
+    struct psti_loader_source *sources = items->sources;
     enum pst_status status = PST_OK;
     uint32_t i;
-    *nbytes = 0;
+    items->state = PSTI_LOADER_ROW_ASKED;
+    items->sample = sample;
+    items->block_nbytes = 0;
     memset(sources, 0, plan->n_items * sizeof *sources);
     for (i = 0; status == PST_OK && i < plan->n_items; i++) {
         const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
-        char *path = paths ? paths + (size_t)i * PSTI_PATH_NBYTES : NULL;
+        char *path = items->paths ? items->paths + (size_t)i * PSTI_PATH_NBYTES : NULL;
         status = choose_variant(loader, sample, field, &sources[i], err);
         if (status != PST_OK) {
             psti_loader_source_name_error(loader, sample, NULL, err);
@@ -122,7 +125,7 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
         if (status == PST_OK && !sources[i].data && !sources[i].is_asked)
             psti_loader_fleet_consider(loader, field, &sources[i]);
         if (status == PST_OK && !sources[i].data) {
-            uint64_t left = loader->block_nbytes_max - *nbytes;
+            uint64_t left = loader->block_nbytes_max - items->block_nbytes;
             if (sources[i].item.nbytes > left ||
                 psti_loader_source_buffer_nbytes(loader, &sources[i]) > left)
                 status =
@@ -131,7 +134,7 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
                               "%" PRIu64 " for the items of a sample",
                               field->field->name, sources[i].item.nbytes, loader->block_nbytes_max);
             else
-                *nbytes += psti_loader_source_buffer_nbytes(loader, &sources[i]);
+                items->block_nbytes += psti_loader_source_buffer_nbytes(loader, &sources[i]);
         }
         if (status != PST_OK)
             psti_loader_source_name_error(loader, sample, &sources[i], err);
@@ -146,30 +149,29 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
             psti_loader_ranges_consider(loader, key, field, &sources[i]);
     }
     if (status != PST_OK)
-        psti_loader_row_release(loader, sources);
+        psti_loader_row_release(loader, items);
     return status;
 }
 
-bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_source *sources)
+bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_items *items)
 {
     const struct psti_loader_plan *plan = &loader->plan;
     for (uint32_t i = 0; i < plan->n_items; i++) {
         const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
         if (field->fill == PSTI_LOADER_FILL_SOUND ||
             (field->fill == PSTI_LOADER_FILL_PIXELS &&
-             !(field->identity && sources[i].item.form == PST_FORM_RAW)))
+             !(field->identity && items->sources[i].item.form == PST_FORM_RAW)))
             return false;
     }
     return true;
 }
 
-uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *sources, void *block,
-                               struct psti_read *reads)
+uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_items *items, void *block)
 {
     char *at = block;
     uint32_t n = 0;
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        struct psti_loader_source *source = &sources[i];
+        struct psti_loader_source *source = &items->sources[i];
         if (source->data || source->waits_shelf)
             continue;
         if (!source->reads_shelf) {
@@ -178,7 +180,7 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *so
         }
         if (source->item.i_file == PST_FILE_NONE || source->is_asked)
             continue;
-        struct psti_read *read = &reads[n++];
+        struct psti_read *read = &items->reads[n++];
         source->read = read;
         read->file = source->file;
         read->path = source->path;
@@ -195,29 +197,82 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *so
     return n;
 }
 
-enum pst_status psti_loader_row_take_reads(pst_loader *loader, uint64_t sample,
-                                           struct psti_loader_source *sources,
-                                           const struct psti_read *reads, struct pst_error *err)
+/* Points the sources to what the first reads have brought, or returns the first one's error. */
+static enum pst_status take_reads(pst_loader *loader, struct psti_loader_items *items,
+                                  struct pst_error *err)
 {
+    const struct psti_read *reads = items->reads;
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        if (!sources[i].buffer || sources[i].item.i_file == PST_FILE_NONE || sources[i].is_asked)
+        struct psti_loader_source *source = &items->sources[i];
+        if (!source->buffer || source->item.i_file == PST_FILE_NONE || source->is_asked)
             continue;
         enum pst_status status =
-            psti_loader_source_take_read(loader, sample, &sources[i], reads++, err);
+            psti_loader_source_take_read(loader, items->sample, source, reads++, err);
         if (status != PST_OK)
             return status;
     }
     return PST_OK;
 }
 
-void psti_loader_row_release(pst_loader *loader, struct psti_loader_source *sources)
+/* Takes what the row waits for, and goes one state on. */
+static enum pst_status take_one(pst_loader *loader, struct psti_loader_items *items,
+                                uint32_t *n_reads, struct pst_error *err)
 {
-    psti_loader_cache_give_up(loader, sources);
+    enum pst_status status = PST_OK;
+    switch (items->state) {
+    case PSTI_LOADER_ROW_ASKED:
+        status = take_reads(loader, items, err);
+        if (status == PST_OK)
+            *n_reads = psti_loader_host_resolve(loader, items->sources, items->reads);
+        items->state = PSTI_LOADER_ROW_READING;
+        break;
+    case PSTI_LOADER_ROW_READING:
+        status = psti_loader_host_take(loader, items->sample, items->sources, items->reads, err);
+        if (status == PST_OK)
+            *n_reads = psti_loader_ranges_reads(loader, items->sources, items->reads);
+        items->state = PSTI_LOADER_ROW_MORE;
+        break;
+    case PSTI_LOADER_ROW_MORE:
+        status = psti_loader_ranges_take(loader, items->sample, items->sources, items->reads, err);
+        items->state = PSTI_LOADER_ROW_READY;
+        break;
+    case PSTI_LOADER_ROW_READY:
+        break;
+    }
+    return status;
+}
+
+enum pst_status psti_loader_row_advance(pst_loader *loader, struct psti_loader_items *items,
+                                        uint32_t *n_reads, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    *n_reads = 0;
+    while (status == PST_OK && *n_reads == 0 && items->state != PSTI_LOADER_ROW_READY)
+        status = take_one(loader, items, n_reads, err);
+    return status;
+}
+
+bool psti_loader_row_is_suspect(const struct psti_loader_worker *worker,
+                                const struct psti_loader_items *items, enum pst_status status)
+{
+    const pst_loader *loader = worker->loader;
+    uint32_t n = 0;
+    if (status == PST_OK || status == PST_ERROR_MEMORY || worker->starved || worker->lacks_scratch)
+        return false;
+    for (uint32_t i = 0; i < loader->plan.n_items; i++)
+        n += items->sources[i].fleet_nbytes > 0;
+    return n > 0;
+}
+
+void psti_loader_row_release(pst_loader *loader, struct psti_loader_items *items)
+{
+    psti_loader_cache_give_up(loader, items->sources);
     if (loader->shelf)
-        psti_loader_shelf_release(loader, sources);
+        psti_loader_shelf_release(loader, items->sources);
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        psti_loader_files_release(loader, sources[i].item.i_file, sources[i].file);
-        sources[i].file = NULL;
+        struct psti_loader_source *source = &items->sources[i];
+        psti_loader_files_release(loader, source->item.i_file, source->file);
+        source->file = NULL;
     }
 }
 
@@ -257,68 +312,63 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
     return worker->reserve_buffer;
 }
 
-/* Reads in this thread, one item after the other, until one fails. */
-static void run_reads(struct psti_loader_worker *worker, uint32_t n)
+/* Reads in this thread, one item after the other, until one fails. False: one did. */
+static bool run_reads(struct psti_loader_worker *worker, uint32_t n)
 {
     enum pst_status status = PST_OK;
     int64_t start = psti_clock_ns();
     for (uint32_t i = 0; status == PST_OK && i < n; i++)
-        if (!worker->reads[i].data) /* else the fleet gave it */
-            status = psti_loader_worker_run_read(worker, &worker->reads[i]);
+        if (!worker->items.reads[i].data) /* else the fleet gave it */
+            status = psti_loader_worker_run_read(worker, &worker->items.reads[i]);
     psti_loader_worker_read_here(worker, start, true);
+    return status == PST_OK;
 }
 
-/* Waits for items that the host service reads. Reads those that do not come. */
-static enum pst_status await_wishes(struct psti_loader_worker *worker, uint64_t sample,
-                                    struct pst_error *err)
+/* Waits for items that the host service reads. */
+static void await_wishes(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
     struct psti_share_wish *wishes[PST_MAX_FIELDS];
-    uint32_t n = psti_loader_host_wishes(loader, worker->sources, wishes);
+    uint32_t n = psti_loader_host_wishes(loader, worker->items.sources, wishes);
     if (n == 0)
-        return PST_OK;
+        return;
     const struct psti_share_stop stop = {loader->interrupt, loader->interrupt_ctx};
     bool is_stopped = !psti_share_cache_wait(loader->host, wishes, n, &stop);
     for (uint32_t i = 0; is_stopped && i < n; i++)
         wishes[i]->result = PSTI_CACHE_RESULT_FAILED;
-    n = psti_loader_host_resolve(loader, worker->sources, worker->reads);
-    run_reads(worker, n);
-    return psti_loader_host_take(loader, sample, worker->sources, worker->reads, err);
 }
 
-static enum pst_status read_here(struct psti_loader_worker *worker, uint64_t sample, size_t nbytes,
-                                 struct pst_error *err)
+/* Brings the bytes of the located row: it is READY then. */
+static enum pst_status read_here(struct psti_loader_worker *worker, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
-    void *block = own_buffer(worker, nbytes);
-    if (!block)
-        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to read %zu bytes", nbytes);
-    uint32_t n = psti_loader_row_reads(loader, worker->sources, block, worker->reads);
-    if (loader->fleet)
-        psti_loader_fleet_ask_here(worker);
-    run_reads(worker, n);
-    enum pst_status status =
-        psti_loader_row_take_reads(loader, sample, worker->sources, worker->reads, err);
-    return status == PST_OK ? await_wishes(worker, sample, err) : status;
-}
-
-/* Does the second round of a two-round read. */
-static enum pst_status read_more_here(struct psti_loader_worker *worker, uint64_t sample,
-                                      struct pst_error *err)
-{
-    pst_loader *loader = worker->loader;
-    uint32_t n = psti_loader_ranges_reads(loader, worker->sources, worker->reads);
-    run_reads(worker, n);
-    return psti_loader_ranges_take(loader, sample, worker->sources, worker->reads, err);
+    struct psti_loader_items *items = &worker->items;
+    uint32_t n = 0;
+    if (items->block_nbytes > 0) {
+        void *block = own_buffer(worker, items->block_nbytes);
+        if (!block)
+            return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to read %zu bytes",
+                             items->block_nbytes);
+        n = psti_loader_row_reads(loader, items, block);
+        if (loader->fleet)
+            psti_loader_fleet_ask_here(worker);
+    }
+    if (n == 0 || run_reads(worker, n))
+        await_wishes(worker);
+    enum pst_status status = psti_loader_row_advance(loader, items, &n, err);
+    while (status == PST_OK && n > 0) {
+        (void)run_reads(worker, n);
+        status = psti_loader_row_advance(loader, items, &n, err);
+    }
+    return status;
 }
 
 static enum pst_status locate_here(struct psti_loader_worker *worker,
-                                   const struct psti_draw_key *key, uint64_t turn, size_t *nbytes,
+                                   const struct psti_draw_key *key, uint64_t turn,
                                    struct pst_error *err)
 {
     int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_FETCH);
-    enum pst_status status = psti_loader_row_locate(worker->loader, key, turn, worker->sources,
-                                                    worker->paths, nbytes, err);
+    enum pst_status status = psti_loader_row_locate(worker->loader, key, turn, &worker->items, err);
     psti_stall_meter_leave(&worker->meter, PSTI_METER_FETCH, since);
     return status;
 }
@@ -330,23 +380,21 @@ static enum pst_status make_once(struct psti_loader_worker *worker, pst_batch *b
                                  bool *suspect, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
-    const uint64_t sample = key->sample, read_ns = worker->read_here_ns;
-    size_t nbytes;
-    bool begun = psti_loader_worker_begin_row(worker, batch, sample);
+    struct psti_loader_items *items = &worker->items;
+    const uint64_t read_ns = worker->read_here_ns;
+    bool begun = psti_loader_worker_begin_row(worker, batch, key->sample);
     worker->starved = worker->lacks_scratch = *suspect = false;
-    enum pst_status status = locate_here(worker, key, turn, &nbytes, err);
+    enum pst_status status = locate_here(worker, key, turn, err);
     if (status == PST_OK) {
         for (uint32_t i = 0; !asks_fleet && i < loader->plan.n_items; i++)
-            worker->sources[i].ask_fleet = false;
-        status = nbytes ? read_here(worker, sample, nbytes, err) : PST_OK;
-        if (status == PST_OK && psti_loader_ranges_any(loader, worker->sources))
-            status = read_more_here(worker, sample, err);
+            items->sources[i].ask_fleet = false;
+        status = read_here(worker, err);
         if (status == PST_OK) {
-            status = psti_loader_row_fill(worker, batch, row, key, worker->sources, err);
-            *suspect = psti_loader_fleet_is_suspect(worker, worker->sources, status);
+            status = psti_loader_row_fill(worker, batch, row, key, items->sources, err);
+            *suspect = psti_loader_row_is_suspect(worker, items, status);
         }
         psti_loader_worker_settle(worker);
-        psti_loader_row_release(loader, worker->sources);
+        psti_loader_row_release(loader, items);
     }
     if (begun)
         psti_stall_meter_row_ends(&worker->meter, worker->read_here_ns - read_ns);

@@ -15,21 +15,27 @@ struct psti_loader_worker;
 /* A row is a sample and the key of its random parameters. `draw` comes from psti_order_draw. */
 struct psti_draw_key psti_loader_row_key(const pst_loader *loader, uint64_t epoch, uint64_t sample,
                                          uint64_t draw);
-/* Finds the items of the sample, of which the turn may choose the form. Acquires files; points to
- * items that are in memory. *nbytes: memory that the others need. After failure nothing is held. */
+/* Finds the items of the sample, of which the turn may choose the form: they are ASKED. Acquires
+ * files; points to items that are in memory. items->block_nbytes: memory that the others need.
+ * After failure nothing is held. */
 enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_draw_key *key,
-                                       uint64_t turn, struct psti_loader_source *sources,
-                                       char *paths, size_t *nbytes, struct pst_error *err);
+                                       uint64_t turn, struct psti_loader_items *items,
+                                       struct pst_error *err);
 /* True if writing the located row only copies bytes. */
-bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_source *sources);
-/* Cuts buffers from `block` for the items that must be read. Fills `reads` and returns how many. */
-uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *sources, void *block,
-                               struct psti_read *reads);
-/* The reads have completed. Points `sources` to their bytes, or returns the first one's error. */
-enum pst_status psti_loader_row_take_reads(pst_loader *loader, uint64_t sample,
-                                           struct psti_loader_source *sources,
-                                           const struct psti_read *reads, struct pst_error *err);
-void psti_loader_row_release(pst_loader *loader, struct psti_loader_source *sources);
+bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_items *items);
+/* Cuts buffers from `block` for the items that must be read. Fills items->reads and returns how
+ * many. */
+uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_items *items, void *block);
+/* All that the row waits for has come. Takes it, and goes on to the next state in which the row
+ * waits: *n_reads of items->reads are to be done then. 0: the row is READY, or there is an error,
+ * that of the first read that failed. */
+enum pst_status psti_loader_row_advance(pst_loader *loader, struct psti_loader_items *items,
+                                        uint32_t *n_reads, struct pst_error *err);
+/* True if a row that was filled, with that status, failed, and bytes that came from the fleet may
+ * be why: it is to be made without the fleet. */
+bool psti_loader_row_is_suspect(const struct psti_loader_worker *worker,
+                                const struct psti_loader_items *items, enum pst_status status);
+void psti_loader_row_release(pst_loader *loader, struct psti_loader_items *items);
 /* Locates, reads and fills the row in this thread. If it fails with bytes of the fleet, it is made
  * again without those. */
 enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,

@@ -6,11 +6,8 @@
  * After cancelling no thread touches a job. */
 #include "loader/loader_counters.h"
 #include "loader/loader_fill.h"
-#include "loader/loader_fleet.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_host.h"
 #include "loader/loader_job.h"
-#include "loader/loader_ranges.h"
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
 #include "loader/loader_shelf.h"
@@ -114,20 +111,14 @@ static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *
     worker->starved = worker->lacks_scratch = false;
     if (status != PST_OK)
         worker->err = task->err;
-    else if (task->more)
-        status =
-            psti_loader_ranges_take(loader, key.sample, task->sources, task->reads, &worker->err);
-    else if (!task->taken)
-        status = psti_loader_row_take_reads(loader, key.sample, task->sources, task->reads,
-                                            &worker->err);
     if (status == PST_OK && loader->shelf)
-        status = psti_loader_shelf_await(worker, key.sample, task->sources, &worker->err);
+        status = psti_loader_shelf_await(worker, key.sample, task->items.sources, &worker->err);
     if (status == PST_OK) {
-        status =
-            psti_loader_row_fill(worker, job->batch, task->row, &key, task->sources, &worker->err);
-        suspect = psti_loader_fleet_is_suspect(worker, task->sources, status);
+        status = psti_loader_row_fill(worker, job->batch, task->row, &key, task->items.sources,
+                                      &worker->err);
+        suspect = psti_loader_row_is_suspect(worker, &task->items, status);
     }
-    psti_loader_row_release(loader, task->sources);
+    psti_loader_row_release(loader, &task->items);
     if (suspect)
         status = psti_loader_row_make_without_fleet(worker, job->batch, task->row, &key,
                                                     job->first_turn + task->row, &worker->err);
@@ -136,34 +127,16 @@ static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *
     psti_loader_worker_count(worker, start);
 }
 
-/* Plans the task's next round of reads, if it has one: first of items that the host service did not
- * read, then of what two-round reads need. Returns how many reads were filled in. */
-static uint32_t plan_more(pst_loader *loader, struct psti_loader_task *task)
+/* Takes what the task's row has waited for. Returns how many reads it is to wait for next. */
+static uint32_t take_round(pst_loader *loader, struct psti_loader_task *task)
 {
-    bool asked = psti_loader_host_any(loader, task->sources);
-    if (task->status != PST_OK || task->more ||
-        (!asked && !task->late && !psti_loader_ranges_any(loader, task->sources)))
-        return 0;
-    uint64_t sample = (uint64_t)psti_batch_indices(task->job->batch)[task->row];
-    if (task->late)
-        task->status =
-            psti_loader_host_take(loader, sample, task->sources, task->reads, &task->err);
-    else
-        task->status =
-            psti_loader_row_take_reads(loader, sample, task->sources, task->reads, &task->err);
-    task->taken = true;
-    task->late = false;
-    if (task->status == PST_OK && asked) {
-        uint32_t n = psti_loader_host_resolve(loader, task->sources, task->reads);
-        task->late = n > 0;
-        if (task->late)
-            return n;
-    }
-    task->more = task->status == PST_OK && psti_loader_ranges_any(loader, task->sources);
-    return task->more ? psti_loader_ranges_reads(loader, task->sources, task->reads) : 0;
+    uint32_t n_reads = 0;
+    if (task->status == PST_OK)
+        task->status = psti_loader_row_advance(loader, &task->items, &n_reads, &task->err);
+    return n_reads;
 }
 
-/* Tasks with a second round leave the list. They come back when that is done. */
+/* Tasks that wait for further reads leave the list. They come back when these are done. */
 static void do_work(struct psti_loader_worker *worker, struct work *work)
 {
     if (work->job) {
@@ -172,14 +145,14 @@ static void do_work(struct psti_loader_worker *worker, struct work *work)
     }
     for (struct psti_loader_task **at = &work->tasks, *task; (task = *at) != NULL;) {
         bool drop = atomic_load_explicit(&worker->loader->cancelled, memory_order_relaxed);
-        uint32_t n_more = drop ? 0 : plan_more(worker->loader, task);
+        uint32_t n_more = drop ? 0 : take_round(worker->loader, task);
         if (n_more > 0) {
             *at = task->next;
             psti_loader_pump_submit_more(worker->loader, task, n_more);
             continue;
         }
         if (drop)
-            psti_loader_row_release(worker->loader, task->sources);
+            psti_loader_row_release(worker->loader, &task->items);
         else
             do_task(worker, task);
         at = &task->next;
@@ -310,7 +283,7 @@ static void drop_tasks(pst_loader *loader)
 {
     if (loader->pending) {
         if (loader->pending->status == PST_OK)
-            psti_loader_row_release(loader, loader->pending->sources);
+            psti_loader_row_release(loader, &loader->pending->items);
         psti_loader_pump_free_task(loader, loader->pending);
         loader->pending = NULL;
     }
@@ -318,7 +291,7 @@ static void drop_tasks(pst_loader *loader)
         struct psti_loader_task *task = loader->ready;
         loader->ready = task->next;
         forget_last(task);
-        psti_loader_row_release(loader, task->sources);
+        psti_loader_row_release(loader, &task->items);
         psti_loader_pump_free_task(loader, task);
     }
     loader->n_ready = 0;

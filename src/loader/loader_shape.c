@@ -199,7 +199,6 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
 static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct pst_error *err)
 {
     uint32_t n_items = loader->plan.n_items;
-    bool folder = pst_dataset_is_folder(loader->dataset);
     if (loader->in_memory || !loader->n_tasks)
         return PST_OK;
     if (!psti_batch_pool_charge(loader->pool, nbytes, true))
@@ -218,14 +217,7 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
     for (uint32_t i = 0; i < loader->n_tasks; i++) {
         struct psti_loader_task *task = &loader->tasks[i];
         task->loader = loader;
-        task->sources = psti_calloc(n_items + 1, sizeof *task->sources);
-        task->reads = psti_calloc(loader->plan.n_reads + 1, sizeof *task->reads);
-        if (loader->options.fleet)
-            task->requests = psti_calloc(n_items + 1, sizeof *task->requests);
-        if (folder)
-            task->paths = psti_alloc_array(n_items + 1, PSTI_PATH_NBYTES);
-        if (!task->sources || !task->reads || (folder && !task->paths) ||
-            (loader->options.fleet && !task->requests))
+        if (!psti_loader_items_open(&task->items, loader))
             return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for tasks");
         psti_loader_pump_free_task(loader, task);
     }
@@ -314,10 +306,7 @@ static enum pst_status open_workers(pst_loader *loader, struct pst_error *err)
 static void close_tasks(pst_loader *loader)
 {
     for (uint32_t i = 0; loader->tasks && i < loader->n_tasks; i++) {
-        psti_free(loader->tasks[i].sources);
-        psti_free(loader->tasks[i].reads);
-        psti_free(loader->tasks[i].requests);
-        psti_free(loader->tasks[i].paths);
+        psti_loader_items_close(&loader->tasks[i].items);
     }
     psti_free(loader->tasks);
     psti_free(loader->gathered);

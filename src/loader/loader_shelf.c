@@ -432,7 +432,7 @@ static bool is_small_part(const struct psti_loader_source *source)
 /* Finds the source's item here, or puts it here if another member will need it. Returns the bytes
  * of the row's block that it does not need now. */
 static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint32_t i_field,
-                     struct place place, struct psti_loader_task *task)
+                     struct place place, struct psti_loader_items *items)
 {
     struct psti_shelf *shelf = loader->shelf;
     struct psti_shelf_item *item = find_item(shelf, place, source, i_field);
@@ -454,7 +454,7 @@ static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint
     if (source->data || !item->buffer)
         return;
     source->sparse = false;
-    task->block_nbytes -= psti_loader_source_buffer_nbytes(loader, source);
+    items->block_nbytes -= psti_loader_source_buffer_nbytes(loader, source);
     source->reads_shelf = item->state == ITEM_OPEN;
     source->waits_shelf = item->state == ITEM_READING;
     if (item->state == ITEM_THERE) {
@@ -464,24 +464,23 @@ static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint
     } else if (source->reads_shelf) {
         item->state = ITEM_READING;
         source->buffer = item->buffer;
-        task->shelves = true;
     }
 }
 
-void psti_loader_shelf_ask(pst_loader *loader, struct psti_loader_task *task,
-                           const struct psti_draw_key *key)
+void psti_loader_shelf_ask(pst_loader *loader, struct psti_loader_items *items, uint64_t epoch,
+                           uint64_t position)
 {
     struct psti_shelf *shelf = loader->shelf;
     const struct psti_loader_plan *plan = &loader->plan;
-    const struct place place = {key->epoch, task->job->positions[task->row]};
+    const struct place place = {epoch, position};
     pthread_mutex_lock(&shelf->lock);
     bool jumps = advance(shelf, loader->i_member, place);
-    for (uint32_t i = 0; i < plan->n_items && task->status == PST_OK; i++) {
-        struct psti_loader_source *source = &task->sources[i];
+    for (uint32_t i = 0; items && i < plan->n_items; i++) {
+        struct psti_loader_source *source = &items->sources[i];
         uint32_t i_field = plan->fields[plan->fields_of_items[i]].i_field;
         if (source->item.i_file != PST_FILE_NONE && source->item.nbytes > 0 && !source->is_asked &&
             !source->ask_fleet && shelf->n_members > 1)
-            ask_item(loader, source, i_field, place, task);
+            ask_item(loader, source, i_field, place, items);
         shelf->counts.n_cached += source->is_cached;
     }
     if (jumps)
@@ -499,16 +498,16 @@ static void end_read(struct psti_shelf *shelf, struct psti_shelf_item *item, con
     pthread_cond_broadcast(&shelf->changed);
 }
 
-void psti_loader_shelf_read(pst_loader *loader, struct psti_loader_task *task,
+void psti_loader_shelf_read(pst_loader *loader, struct psti_loader_items *items,
                             const struct psti_read *read)
 {
     struct psti_shelf *shelf = loader->shelf;
-    bool first_round = !task->more && !task->late, good = read->status == PST_OK;
+    bool first_round = items->state == PSTI_LOADER_ROW_ASKED, good = read->status == PST_OK;
     pthread_mutex_lock(&shelf->lock);
     shelf->counts.n_read += good && first_round;
     shelf->counts.nbytes_read += good ? read->nbytes : 0;
     for (uint32_t i = 0; i < loader->plan.n_items && first_round; i++) {
-        struct psti_loader_source *source = &task->sources[i];
+        struct psti_loader_source *source = &items->sources[i];
         if (source->read != read || !source->reads_shelf)
             continue;
         source->reads_shelf = false;
@@ -538,7 +537,7 @@ static enum pst_status read_here(struct psti_loader_worker *worker,
 {
     pst_loader *loader = worker->loader;
     struct psti_shelf *shelf = loader->shelf;
-    struct psti_read *read = &worker->reads[0];
+    struct psti_read *read = &worker->items.reads[0];
     memset(read, 0, sizeof *read);
     read->file = source->file;
     read->path = source->path;

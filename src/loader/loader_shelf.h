@@ -11,7 +11,7 @@
 #define PST_LOADER_LOADER_SHELF_H
 
 #include "loader/loader.h"
-#include "loader/loader_job.h"
+#include "loader/loader_source.h"
 #include "loader/loader_worker.h"
 
 /* Pixels of a part of an image, packed. */
@@ -29,12 +29,12 @@ struct psti_shelf_picture {
 /* loader_shelf.c */
 void psti_loader_shelf_join(pst_loader *loader, struct psti_shelf *shelf);
 void psti_loader_shelf_leave(pst_loader *loader);
-/* The task was located. Finds its items on the shelf or puts them there, which takes them out of
- * task->block_nbytes. */
-void psti_loader_shelf_ask(pst_loader *loader, struct psti_loader_task *task,
-                           const struct psti_draw_key *key);
-/* A read of the task has completed. */
-void psti_loader_shelf_read(pst_loader *loader, struct psti_loader_task *task,
+/* The row at that place of the order was located; items NULL: it could not be. Finds its items on
+ * the shelf or puts them there, which takes them out of items->block_nbytes. */
+void psti_loader_shelf_ask(pst_loader *loader, struct psti_loader_items *items, uint64_t epoch,
+                           uint64_t position);
+/* A read of the row has completed. */
+void psti_loader_shelf_read(pst_loader *loader, struct psti_loader_items *items,
                             const struct psti_read *read);
 /* Waits for items of the row that other loaders read. Reads those that do not come. */
 enum pst_status psti_loader_shelf_await(struct psti_loader_worker *worker, uint64_t sample,

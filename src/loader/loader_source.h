@@ -1,6 +1,6 @@
-/* loader_source.h - one stored item of one row, and the way of its bytes.
+/* loader_source.h - the stored items of one row, and the way of their bytes.
  *
- * A source belongs to whoever has its row. No locks. */
+ * Items and their sources belong to whoever has the row. No locks. */
 #ifndef PST_LOADER_LOADER_SOURCE_H
 #define PST_LOADER_LOADER_SOURCE_H
 
@@ -67,6 +67,30 @@ struct psti_loader_request {
     const struct psti_loader_plan_field *field;
     struct psti_loader_source *source;
 };
+
+/* What a row waits for, or has waited for: it changes when the worker that takes the row from the
+ * ready list, or makes it itself, takes what has come. */
+enum psti_loader_row_state {
+    PSTI_LOADER_ROW_ASKED,   /* for its items, as they were located: reads, wishes and requests */
+    PSTI_LOADER_ROW_READING, /* for reads of items that the host service was asked for in vain */
+    PSTI_LOADER_ROW_MORE,    /* for the second round of items that are read in two */
+    PSTI_LOADER_ROW_READY    /* for nothing: the sources point to their bytes */
+};
+
+/* The items of one row. */
+struct psti_loader_items {
+    enum psti_loader_row_state state;
+    uint64_t sample;
+    size_t block_nbytes;                  /* memory that the items need */
+    struct psti_loader_source *sources;   /* [plan.n_items] */
+    struct psti_read *reads;              /* [plan.n_reads]: those of the state */
+    struct psti_loader_request *requests; /* [plan.n_items], with a fleet */
+    char *paths;                          /* [plan.n_items][PSTI_PATH_NBYTES], folders only */
+};
+
+/* Allocates memory for rows of the loader's plan. False: there is none; close what there is. */
+bool psti_loader_items_open(struct psti_loader_items *items, const pst_loader *loader);
+void psti_loader_items_close(struct psti_loader_items *items);
 
 /* Completes an error with data set, sample, and, if source is not NULL, file, offset and codec. */
 void psti_loader_source_name_error(const pst_loader *loader, uint64_t sample,

@@ -134,18 +134,12 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
     worker->has_clocks = true;
     worker->draws = psti_calloc(plan->n_fields + 1, sizeof *worker->draws);
     worker->view_draws = psti_calloc(plan->n_views + 1, sizeof *worker->view_draws);
-    worker->sources = psti_calloc(plan->n_items + 1, sizeof *worker->sources);
-    worker->reads = psti_calloc(plan->n_reads + 1, sizeof *worker->reads);
+    bool has_items = psti_loader_items_open(&worker->items, loader);
     if (loader->training)
         worker->pictures = psti_calloc(plan->n_items + 1, sizeof *worker->pictures);
-    if (loader->options.fleet)
-        worker->requests = psti_calloc(plan->n_items + 1, sizeof *worker->requests);
-    if (pst_dataset_is_folder(loader->dataset))
-        worker->paths = psti_alloc_array(plan->n_items + 1, PSTI_PATH_NBYTES);
     enum pst_status status = PST_OK;
-    if (!worker->draws || !worker->view_draws || !worker->sources || !worker->reads ||
-        (loader->options.fleet && !worker->requests) || (loader->training && !worker->pictures) ||
-        (pst_dataset_is_folder(loader->dataset) && !worker->paths))
+    if (!worker->draws || !worker->view_draws || !has_items ||
+        (loader->training && !worker->pictures))
         status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
     if (status == PST_OK)
         status = open_tools(worker, err);
@@ -169,12 +163,9 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_free(worker->draws);
     psti_free(worker->view_draws);
     psti_free(worker->picture);
-    psti_free(worker->sources);
-    psti_free(worker->reads);
-    psti_free(worker->requests);
+    psti_loader_items_close(&worker->items);
     psti_loader_worker_forget(worker);
     psti_free(worker->pictures);
-    psti_free(worker->paths);
     psti_free(worker->buffer);
     psti_free(worker->boxes_memory);
     psti_batch_pool_uncharge(worker->loader->pool, PSTI_LOADER_DECODER_NBYTES + 2 * worker->grant +

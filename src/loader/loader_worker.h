@@ -34,15 +34,12 @@ struct psti_loader_worker {
     struct psti_picture_size leader; /* size of the row's leading image, once it was probed */
     /* With plan.i_crop_boxes: the row's boxes. They fit the leading image once it was probed. */
     struct psti_draw_boxes boxes;
-    float *boxes_memory;                /* of boxes.boxes and boxes.scratch */
-    size_t boxes_nbytes;                /* charged for it */
-    struct psti_loader_source *sources; /* [plan.n_items], for rows that this thread reads itself */
-    struct psti_read *reads;            /* [plan.n_reads] */
-    struct psti_loader_request *requests; /* [plan.n_items], with a fleet */
+    float *boxes_memory;            /* of boxes.boxes and boxes.scratch */
+    size_t boxes_nbytes;            /* charged for it */
+    struct psti_loader_items items; /* for rows that this thread reads itself */
     /* [plan.n_items], with loader->training: pixels of which the row was made, until it is kept;
      * empty: none. All together take at most loader->recode_nbytes. */
     struct psti_buffer *pictures;
-    char *paths;  /* [n_items][PSTI_PATH_NBYTES], folders only */
     void *buffer; /* for reads by this thread itself */
     uint64_t buffer_nbytes;
     uint64_t grant; /* scratch allowed to the decoder, and to the run */
