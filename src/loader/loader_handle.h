@@ -166,17 +166,6 @@ struct pst_loader {
     struct psti_loader_queues queues;
 };
 
-/* loader_meter.c; the lock must be held. */
-void psti_loader_meter_begin(pst_loader *loader);
-/* The caller has called for a batch, and is about to return. */
-void psti_loader_meter_ask(pst_loader *loader, int64_t now_ns);
-void psti_loader_meter_answer(pst_loader *loader, enum pst_status status);
-/* Something is about to change that decides what the caller waits for. Returns the time, or 0 if it
- * was not read because the caller does not wait. */
-int64_t psti_loader_meter_tick(pst_loader *loader);
-/* The same where the time was just read; 0: it is read if it is needed. */
-void psti_loader_meter_tick_at(pst_loader *loader, int64_t now_ns);
-
 /* loader_cache.c */
 /* Chooses the fields that the cache re-codes, once the plan is made. */
 enum pst_status psti_loader_cache_choose(pst_loader *loader, struct pst_error *err);

@@ -1,7 +1,6 @@
 /* loader_open.c - opens a loader: its order, plan, storage and caches. Closes it. What it has for
  * batches of one size is made by loader_shape.c. */
 #include "loader/loader.h"
-#include "loader/loader_counters.h"
 #include "loader/loader_files.h"
 #include "loader/loader_forms.h"
 #include "loader/loader_handle.h"

@@ -11,10 +11,12 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_host.h"
 #include "loader/loader_job.h"
+#include "loader/loader_meter.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
 #include "loader/loader_shelf.h"
+#include "loader/loader_times.h"
 
 #include "base/clock.h"
 

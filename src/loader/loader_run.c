@@ -4,13 +4,14 @@
  * drops queued rows, waits for reads and rows that are under way, and puts all slots back. Each
  * worker checks `cancelled` between rows; the throttle releases the requests that it holds back.
  * After cancelling no thread touches a job. */
-#include "loader/loader_counters.h"
 #include "loader/loader_fill.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
+#include "loader/loader_meter.h"
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
 #include "loader/loader_shelf.h"
+#include "loader/loader_times.h"
 #include "loader/loader_worker.h"
 
 #include "base/clock.h"

@@ -3,6 +3,7 @@
 #include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_share.h"
+#include "loader/loader_times.h"
 
 #include "base/clock.h"
 #include "base/cpu.h"

@@ -3,8 +3,10 @@
  * Reads overlap, so their durations are not added. The clock of reading runs while at least one
  * read is under way. A worker without a row waited for storage as long as that clock ran, and had
  * nothing to do in the rest. The loader's lock is held in all functions. */
-#include "loader/loader_counters.h"
+#include "loader/loader_times.h"
+
 #include "loader/loader_handle.h"
+#include "loader/loader_meter.h"
 
 #include "base/clock.h"
 

@@ -1,0 +1,28 @@
+/* loader_meter.h - the stall clock of a loader, and the sums of its meter. The lock must be held in
+ * all functions. */
+#ifndef PST_LOADER_LOADER_METER_H
+#define PST_LOADER_LOADER_METER_H
+
+#include "stall/stall_meter.h"
+
+#include <penstock/loader.h>
+
+/* An epoch begins. */
+void psti_loader_meter_begin(pst_loader *loader);
+/* The caller has called for a batch. */
+void psti_loader_meter_ask(pst_loader *loader, int64_t now_ns);
+/* The caller's call is about to return. */
+void psti_loader_meter_answer(pst_loader *loader, enum pst_status status);
+/* Something is about to change that decides what the caller waits for. Returns the time, or 0 if it
+ * was not read because the caller does not wait. */
+int64_t psti_loader_meter_tick(pst_loader *loader);
+/* The same where the time was just read; 0: it is read if it is needed. */
+void psti_loader_meter_tick_at(pst_loader *loader, int64_t now_ns);
+
+/* Sums over workers. The caller's thread is the only one where there are none. */
+void psti_loader_meter_sum(const pst_loader *loader, struct psti_meter_sums *sums);
+/* Counts batches that are being made, and those that wait for their turn. */
+void psti_loader_meter_count_batches(const pst_loader *loader, uint64_t *n_running,
+                                     uint64_t *n_ready);
+
+#endif
