@@ -28,12 +28,6 @@ elseif(NOT PST_CUDA STREQUAL "OFF")
     message(FATAL_ERROR "PST_CUDA is ON and there is no nvcc")
   endif()
 endif()
-# Tests run the PTX that nvcc makes of the kernels on the CPU (tests/kernels/ptx), where nvcc is.
-option(PST_PTX_TESTS "test the PTX of the kernels, too" ON)
-set(PST_PTX OFF)
-if(PST_PTX_TESTS AND PST_NVCC AND PST_BUILD_TESTS AND NOT PST_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
-  set(PST_PTX ON)
-endif()
 # The library for GPUs.
 set(PST_CUDA_LIBRARY OFF)
 if(PST_NVCC AND (PST_CUDA STREQUAL "ON" OR NOT (PST_BUILD_TESTS OR PST_BUILD_FUZZ)))
@@ -90,34 +84,4 @@ function(pst_cuda_library library)
     PST_CUDA_TARGETS="${targets}")
   # Beside libpenstock, which looks for it there.
   set_target_properties(${library} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
-endfunction()
-
-# pst_ptx_library(NAME ARCH FILES ...): the kernels of FILES (in src/gpu) as functions, like pst_cuda_host, from their PTX
-# for GPUs of capability ARCH.
-function(pst_ptx_library name arch)
-  set(folder ${CMAKE_CURRENT_BINARY_DIR}/ptx${arch})
-  set(outputs "")
-  set(literals "")
-  foreach(source ${ARGN})
-    get_filename_component(stem ${source} NAME_WE)
-    set(ptx ${folder}/${stem}.ptx)
-    add_custom_command(OUTPUT ${ptx}
-      COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-      COMMAND ${PST_NVCC} ${PST_NVCC_FLAGS} -ptx -arch=compute_${arch} -MD -MF ${ptx}.d -MT ${ptx}
-        ${PROJECT_SOURCE_DIR}/src/gpu/${source} -o ${ptx}
-      DEPENDS ${PROJECT_SOURCE_DIR}/src/gpu/${source} DEPFILE ${ptx}.d
-      COMMENT "nvcc -ptx ${source} (${arch})" VERBATIM)
-    list(APPEND outputs ${ptx})
-    list(APPEND literals "\"${ptx}\"")
-  endforeach()
-  list(JOIN literals "," literals)
-  add_custom_target(${name}_files DEPENDS ${outputs})
-  set(emulator ${PROJECT_SOURCE_DIR}/tests/kernels/ptx)
-  add_library(${name} STATIC ${emulator}/ptx_kernels.c ${emulator}/ptx_parse.c ${emulator}/ptx_run.c)
-  add_dependencies(${name} ${name}_files)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
-    ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_options(${name} PRIVATE -O3)
-  target_compile_definitions(${name} PRIVATE "PST_PTX_FILES=${literals}")
-  target_link_libraries(${name} PRIVATE Threads::Threads m)
 endfunction()

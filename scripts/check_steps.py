@@ -67,8 +67,8 @@ class Step:
     budget_s: int = 0
 
 
-def build(preset: str, *targets: str, options: tuple[str, ...] = ()) -> list[list[str]]:
-    return [["cmake", "--preset", preset, "--log-level=WARNING", *options],
+def build(preset: str, *targets: str) -> list[list[str]]:
+    return [["cmake", "--preset", preset, "--log-level=WARNING"],
             ["cmake", "--build", str(BUILD / preset), "--", "--quiet", *targets]]
 
 
@@ -151,7 +151,7 @@ def long_steps() -> list[Step]:
     wide = "^(dataset|pli|decode|fault|cli)$"
     plain = BUILD / "plain"
     return [
-        Step("long", "ctest", [*build("check", options=("-DPST_PTX_TESTS=ON",)), ctest("check", long=True)]),
+        Step("long", "ctest", [*build("check"), ctest("check", long=True)]),
         Step("ctest-other", "ctest", [ctest("check", "-E", ASAN_LEAVES_OUT, without=BY_LEVEL)]),
         Step("ctest-few", "ctest", [ctest("check", "-R", HAS_FEW)]),
         Step("members", "script", [[PYTHON, "scripts/check_members.py", str(BUILD / "check")]]),

@@ -12,12 +12,8 @@
 
 #include <penstock/pli.h>
 
-/* Fewer rounds, because running PTX, or a sanitizer, makes each several times as slow. */
-#ifdef PST_TEST_PTX
-enum { SLOWER = 15 };
-#else
+/* Fewer rounds with a sanitizer, which makes each several times as slow. */
 enum { SLOWER = TEST_ASAN ? 5 : 1 };
-#endif
 
 enum { NAME_NBYTES = 100, PATH_NBYTES = 4096 };
 

@@ -4,12 +4,8 @@
 #include "sanitizer.h"
 #include "store_kernel.h"
 
-/* Fewer rounds, because running PTX, or a sanitizer, makes each several times as slow. */
-#ifdef PST_TEST_PTX
-enum { SLOWER = 15 };
-#else
+/* Fewer rounds with a sanitizer, which makes each several times as slow. */
 enum { SLOWER = TEST_ASAN ? 5 : 1 };
-#endif
 
 void psti_test_store(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 

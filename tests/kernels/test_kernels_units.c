@@ -8,13 +8,8 @@
 #include <penstock/pli.h>
 
 enum { NAME_NBYTES = 100, PATH_NBYTES = 4096 };
-/* The first region is the whole picture. There are fewer with PTX, which makes each many times as
- * slow. */
-#ifdef PST_TEST_PTX
-enum { N_REGIONS = 2 };
-#else
+/* The first region is the whole picture. */
 enum { N_REGIONS = 5 };
-#endif
 
 static const char *folder;
 

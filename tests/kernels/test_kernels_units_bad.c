@@ -8,12 +8,8 @@
 #include "base/hash.h"
 #include "golden/make_pli_picture.h"
 
-/* Fewer rounds, because running PTX, or a sanitizer, makes each several times as slow. */
-#ifdef PST_TEST_PTX
-enum { ROUNDS = 1 };
-#else
+/* Fewer rounds with a sanitizer, which makes each several times as slow. */
 enum { ROUNDS = TEST_ASAN ? 2 : 8 };
-#endif
 enum { PATH_NBYTES = 4096, BATCH = 24 };
 
 static const char *folder;

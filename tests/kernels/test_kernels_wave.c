@@ -1,5 +1,5 @@
-/* test_kernels_wave.c - units of mode wave through the kernels' CPU build or PTX, compared with the
- * CPU's decoder: valid units of every size, predictor and table, damaged ones, the units of encoded
+/* test_kernels_wave.c - units of mode wave through the kernels' CPU build, compared with the CPU's
+ * decoder: valid units of every size, predictor and table, damaged ones, the units of encoded
  * pictures, of golden files and of real images. Memory ends at guard pages. */
 #include "base/test_input.h"
 

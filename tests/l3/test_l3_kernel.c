@@ -1,39 +1,15 @@
-/* test_l3_kernel.c - the GPU's kernel of L3 on a CPU, as C++ or as the PTX that nvcc makes of it
- * (PST_L3_PTX): the pixels of the CPU's decoder, and the same verdict on changed bytes. */
+/* test_l3_kernel.c - the GPU's kernel of L3 on a CPU, as C++: the pixels of the CPU's decoder, and
+ * the same verdict on changed bytes. */
 #include "l3_make.h"
 
 #include "l3/l3.h"
 #include "l3/l3_gpu.h"
 
-#ifdef PST_L3_PTX
-#include "kernels/ptx/ptx.h"
-static struct ptx_module module;
-static void launch(uint32_t n_blocks, const struct l3_gpu_args *args)
-{
-    static uint32_t turn;
-    if (!module.text)
-        ptx_open(PST_L3_PTX, &module);
-    assert_int_equal(module.n_kernels, 1);
-    ptx_launch(&module.kernels[0], n_blocks, 32 * L3_GPU_WARPS, 0, args, turn++);
-}
-static int end(void **state)
-{
-    (void)state;
-    ptx_close(&module);
-    return 0;
-}
-#else
 void l3_decode_tiles(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 static void launch(uint32_t n_blocks, const struct l3_gpu_args *args)
 {
     l3_decode_tiles(n_blocks, L3_GPU_WARPS, 0, args);
 }
-static int end(void **state)
-{
-    (void)state;
-    return 0;
-}
-#endif
 
 static struct l3_gpu_tile *tiles_of(const uint8_t *coded, const struct l3_info *info)
 {
@@ -119,5 +95,5 @@ static void test_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernel)};
-    return cmocka_run_group_tests(tests, NULL, end);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
