@@ -5,10 +5,10 @@ The workload is RetinaNet on an emulated B200 (conf/workload). Each way is a pro
 the utilisation (AU) and the samples/s of each epoch are taken, and the medians over the epochs after the first are printed:
 
     dlio             DLIO's reader (PIL decodes, the pixels are thrown away) and torch's DataLoader
-    reader           penstock.dlio.Reader in torch's DataLoader: crops of 224 pixels, normalised
-    loader           penstock.dlio.Loader: the same crops
+    reader           penstock_dlio.Reader in torch's DataLoader: crops of 224 pixels, normalised
+    loader           penstock_dlio.Loader: the same crops
     loader pli-jpeg  the same, from the files packed as pli-jpeg
-    loader bytes     penstock.dlio.Loader without decoding, which is all that MLPerf Storage asks for
+    loader bytes     penstock_dlio.Loader without decoding, which is all that MLPerf Storage asks for
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LOADER = ["++workload.reader.data_loader_classname=penstock.dlio.Loader", "++workload.reader.data_loader_sampler=index"]
-READER = ["++workload.reader.reader_classname=penstock.dlio.Reader"]
+LOADER = ["++workload.reader.data_loader_classname=penstock_dlio.Loader", "++workload.reader.data_loader_sampler=index"]
+READER = ["++workload.reader.reader_classname=penstock_dlio.Reader"]
 WAYS: dict[str, tuple[list[str], dict[str, str]]] = {
     "dlio": ([], {}),
     "reader": (READER, {}),
@@ -51,7 +51,8 @@ def prepare(images: Path, folder: Path, n_files: int) -> None:
 
 def run(way: str, folder: Path, arguments: argparse.Namespace) -> dict[str, float]:
     more, environment = WAYS[way]
-    values = {name: str(folder / "packed.pst") if value == "packed" else value for name, value in environment.items()}
+    values = {"PYTHONPATH": os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))}
+    values |= {name: str(folder / "packed.pst") if value == "packed" else value for name, value in environment.items()}
     out = folder / "runs" / way.replace(" ", "_")
     command = [
         sys.executable, "-m", "dlio_benchmark.main", f"--config-dir={HERE / 'conf'}", "workload=retinanet_b200",

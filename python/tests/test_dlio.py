@@ -1,5 +1,5 @@
-"""penstock.dlio with stand-ins for DLIO's base classes, which hold what these give (dlio_benchmark of June 2026). bench/dlio runs
-the real program."""
+"""bench/dlio/penstock_dlio.py with stand-ins for DLIO's base classes, which hold what these give (dlio_benchmark of June 2026).
+bench/dlio runs the real program."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def dlio(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[Any]:
         file_list_train=files, file_list_eval=files[:8], sample_shuffle=Shuffle.SEED, seed=7, read_threads=2, prefetch_size=0,
         my_rank=0, comm_size=1,
     )  # fmt: skip
-    monkeypatch.delitem(sys.modules, "penstock.dlio", raising=False)
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "bench" / "dlio")
     monkeypatch.setenv("PENSTOCK_DLIO_CROP", "16")
-    yield importlib.import_module("penstock.dlio")
-    sys.modules.pop("penstock.dlio", None)
+    yield importlib.import_module("penstock_dlio")
+    sys.modules.pop("penstock_dlio", None)
 
 
 def test_loader_gives_each_epoch_once_in_a_new_order(dlio: Any) -> None:

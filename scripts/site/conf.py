@@ -24,7 +24,6 @@ suppress_warnings = ["misc.highlighting_failure"]  # fragments of code, with "..
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False
 autodoc_typehints = "none"
-autodoc_mock_imports = ["dlio_benchmark"]
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False

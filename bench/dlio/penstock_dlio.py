@@ -1,12 +1,12 @@
 """Penstock inside DLIO, the benchmark program of MLPerf Storage (github.com/argonne-lcf/dlio_benchmark).
 
-A workload of JPEG or PNG files takes Penstock instead of DLIO's own loader by::
+Where this folder is in PYTHONPATH, a workload of JPEG or PNG files takes Penstock instead of DLIO's own loader by::
 
-    ++workload.reader.data_loader_classname=penstock.dlio.Loader ++workload.reader.data_loader_sampler=index
+    ++workload.reader.data_loader_classname=penstock_dlio.Loader ++workload.reader.data_loader_sampler=index
 
 or keeps torch's DataLoader and takes Penstock for each sample by::
 
-    ++workload.reader.reader_classname=penstock.dlio.Reader
+    ++workload.reader.reader_classname=penstock_dlio.Reader
 
 The first reads the files of the workload's folder in a global order, with ranks, threads (``read_threads``), prefetch
 (``prefetch_size``), shuffle and O_DIRECT as the workload says. By MLPerf's rules such a run is of the OPEN division. The
@@ -26,21 +26,14 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dlio_benchmark.common.enumerations import (  # type: ignore[import-not-found, unused-ignore]
-    DataLoaderType,
-    DatasetType,
-    Shuffle,
-)
-from dlio_benchmark.data_loader.base_data_loader import BaseDataLoader  # type: ignore[import-not-found, unused-ignore]
-from dlio_benchmark.reader.reader_handler import FormatReader  # type: ignore[import-not-found, unused-ignore]
+import numpy as np
+from dlio_benchmark.common.enumerations import DataLoaderType, DatasetType, Shuffle
+from dlio_benchmark.data_loader.base_data_loader import BaseDataLoader
+from dlio_benchmark.reader.reader_handler import FormatReader
 
-from . import IMAGENET_MEAN, IMAGENET_STD, transforms
-from . import loader as _loader
-from .arguments import Reading
-from .dataset import Dataset
-from .errors import ArgumentError, NotFoundError
-
-__all__ = ["Loader", "Reader"]
+import penstock as ps
+from penstock import transforms
+from penstock.errors import ArgumentError, NotFoundError
 
 
 def decodes() -> bool:
@@ -59,11 +52,11 @@ def chain() -> list[Any]:
     return [
         transforms.RandomResizedCrop(int(text)),
         transforms.RandomHorizontalFlip(),
-        transforms.Normalize(IMAGENET_MEAN, IMAGENET_STD),
+        transforms.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD),
     ]
 
 
-def samples_of(files: Sequence[str]) -> tuple[Dataset, list[int]]:
+def samples_of(files: Sequence[str]) -> tuple[ps.Dataset, list[int]]:
     """Opens the data set that has these files, and returns it with their sample numbers, in the order of the files.
 
     The data set is the folder that all files have in common, or the packed one of PENSTOCK_DLIO_DATA, whose samples have the names
@@ -72,7 +65,7 @@ def samples_of(files: Sequence[str]) -> tuple[Dataset, list[int]]:
     if not files:
         raise ArgumentError("the workload has no files")
     folder = os.path.commonpath([os.path.dirname(os.path.abspath(file)) for file in files])
-    dataset = Dataset(os.environ.get("PENSTOCK_DLIO_DATA") or folder)
+    dataset = ps.Dataset(os.environ.get("PENSTOCK_DLIO_DATA") or folder)
     number_of = {dataset.name(i): i for i in range(len(dataset))}
     names = [os.path.relpath(os.path.abspath(file), folder) for file in files]
     missing = next((name for name in names if name not in number_of), None)
@@ -82,13 +75,13 @@ def samples_of(files: Sequence[str]) -> tuple[Dataset, list[int]]:
     return dataset, numbers
 
 
-class Loader(BaseDataLoader):  # type: ignore[misc, unused-ignore]
+class Loader(BaseDataLoader):
     """DLIO's data loader: DLIO makes one for each epoch, reads it once, and takes its batches by `next`."""
 
     def __init__(self, format_type: Any, dataset_type: Any, epoch_number: int) -> None:
         super().__init__(format_type, dataset_type, epoch_number, DataLoaderType.PYTORCH)
-        self._batches: _loader.Loader | None = None
-        self._samples: tuple[Dataset, list[int]] | None = None
+        self._batches: ps.Loader | None = None
+        self._samples: tuple[ps.Dataset, list[int]] | None = None
 
     def read(self) -> None:
         """Opens the files. No sample is read before `next`."""
@@ -98,7 +91,7 @@ class Loader(BaseDataLoader):  # type: ignore[misc, unused-ignore]
         dataset, numbers = self._samples
         field = next(name for name, about in dataset.fields.items() if about.type == "image")
         wanted: dict[str, Any] = {"transforms": chain()} if decodes() else {"encoded": [field]}
-        self._batches = _loader.Loader(
+        self._batches = ps.Loader(
             dataset,
             self.batch_size,
             indices=numbers,
@@ -107,7 +100,7 @@ class Loader(BaseDataLoader):  # type: ignore[misc, unused-ignore]
             seed=int(args.seed),
             num_workers=int(args.read_threads),
             prefetch=max(1, int(args.prefetch_size) or 2),
-            reading=Reading(page_cache="direct" if getattr(args, "odirect", False) else "keep"),
+            reading=ps.Reading(page_cache="direct" if getattr(args, "odirect", False) else "keep"),
             rank=int(args.my_rank),
             world_size=int(args.comm_size),
             drop_last=True,
@@ -134,18 +127,16 @@ class Loader(BaseDataLoader):  # type: ignore[misc, unused-ignore]
             self._batches = None
 
 
-class Reader(FormatReader):  # type: ignore[misc, unused-ignore]
+class Reader(FormatReader):
     """DLIO's reader of single samples, for torch's DataLoader. It gives real pixels, of the size of the crop."""
 
     def __init__(self, dataset_type: Any, thread_index: int, epoch: int) -> None:
         super().__init__(dataset_type, thread_index)
-        from .torch import TorchDataset
-
         dataset, numbers = samples_of(self._file_list)
         # DLIO names files once relative to the working directory, once by their whole paths.
         self._number_of: dict[str, int] = dict(zip(map(os.path.abspath, self._file_list), numbers, strict=True))
         self._image = next(name for name, about in dataset.fields.items() if about.type == "image")
-        self._samples = TorchDataset(dataset, chain(), fields=[self._image], seed=int(self._args.seed), cache=None)
+        self._samples = ps.TorchDataset(dataset, chain(), fields=[self._image], seed=int(self._args.seed), cache=None)
         self._samples.set_epoch(max(int(epoch), 0))
 
     def open(self, filename: str) -> int:
@@ -168,8 +159,6 @@ class Reader(FormatReader):  # type: ignore[misc, unused-ignore]
 
     def next(self) -> Iterator[Any]:
         """Yields batches of the files of this thread, the last one filled up with samples of its own."""
-        import numpy as np
-
         mine = self.file_map[self.thread_index]
         for start in range(0, len(mine), self.batch_size):
             part = [self.get_sample(name, i).numpy() for _, name, i in mine[start : start + self.batch_size]]
