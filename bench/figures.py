@@ -51,9 +51,9 @@ def text(x: float, y: float, what: str, size: int = 13, color: str = INK, anchor
 def column(left: float, run: dict, group: str, title: tuple[str, str]) -> list[str]:
     speeds = [speed_of(run, group, peers) for _, peers in ROWS]
     most = max(speed for speed in speeds if speed)
-    best_peer = max(speed for (name, _), speed in zip(ROWS, speeds) if speed and not name.startswith("Penstock"))
+    best_peer = max(speed for (name, _), speed in zip(ROWS, speeds, strict=True) if speed and not name.startswith("Penstock"))
     out = [text(left, TOP - 32, title[0], 14, bold=True), text(left, TOP - 14, title[1], 12, MUTED)]
-    for i, ((name, _), speed) in enumerate(zip(ROWS, speeds)):
+    for i, ((name, _), speed) in enumerate(zip(ROWS, speeds, strict=True)):
         own, y = name.startswith("Penstock"), TOP + i * ROW
         if not speed:
             out.append(text(left, y + BAR - 3, "reads no such files", 11, MUTED))

@@ -10,6 +10,7 @@ are not installed are left out. Pillow has no float output, so numpy normalises 
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -43,7 +44,7 @@ def compare(args):
             if runs["before"][0][key][1] != runs["after"][0][key][1]:
                 raise SystemExit(f"{key}: the builds make different bytes")
             row["before"] = round(1e6 / statistics.median(before))
-            row["ratio"] = round(statistics.median(b / a for a, b in zip(after, before)), 2)
+            row["ratio"] = round(statistics.median(b / a for a, b in zip(after, before, strict=True)), 2)
         rows.append(row)
     return rows
 
@@ -176,13 +177,11 @@ def peers(seconds):
                     one = make(image)
                 except ImportError:
                     continue
-                rate = measure_call(lambda one=one, dtype=dtype: [one(box, dtype) for box in boxes], seconds)
+                rate = measure_call(lambda one=one, dtype=dtype, boxes=boxes: [one(box, dtype) for box in boxes], seconds)
                 rows.append({"source": f"{width}x{height}", "dtype": dtype, "peer": name, "rate": rate})
-            try:
+            with contextlib.suppress(ImportError):
                 rows.append({"source": f"{width}x{height}", "dtype": dtype, "peer": "DALI",
                              "rate": measure_dali(image, dtype, seconds)})
-            except ImportError:
-                pass
     return rows
 
 

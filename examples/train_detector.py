@@ -31,10 +31,10 @@ import torch
 from PIL import Image
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, interpolate
-from training import Run, compare, need_steps, normalized, order_of, peer_loader, report, same_losses, train
 
 import penstock as ps
 from penstock import transforms as T
+from training import Run, compare, need_steps, normalized, order_of, peer_loader, report, same_losses, train
 
 STRIDES, REACHES = (4, 8, 16), ((0.0, 24.0), (24.0, 48.0), (48.0, 1e9))  # of levels: pixels per place; sides that they learn
 RADIUS = 1.5  # places around a box's centre that learn it, in strides

@@ -33,10 +33,10 @@ import torch.distributed as dist
 from PIL import Image, ImageOps
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from training import Run, compare, need_steps, normalized, order_of, peer_loader, report, same_losses, train
 
 import penstock as ps
 from penstock import transforms as T
+from training import Run, compare, need_steps, normalized, order_of, peer_loader, report, same_losses, train
 
 PHOTOGRAPHS = Path(__file__).parent / "photographs"
 TILE = 128

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import train_images as plain
-from training import need_steps
 
 import penstock as ps
+import train_images as plain
 from penstock import transforms as T
+from training import need_steps
 
 warnings.filterwarnings("ignore")
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)

@@ -30,10 +30,10 @@ import numpy as np
 import torch
 from PIL import Image
 from torch import nn
-from training import Run, compare, need_steps, normalized, order_of, peer_loader, report, same_losses, train
 
 import penstock as ps
 from penstock import transforms as T
+from training import Run, compare, need_steps, normalized, order_of, peer_loader, report, same_losses, train
 
 IGNORE = 255
 # Cityscapes' label numbers, in the order of its training labels: cityscapesScripts, helpers/labels.py.

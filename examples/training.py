@@ -16,7 +16,6 @@ import torch
 import penstock as ps
 
 
-
 @dataclass
 class Run:
     """losses: of each step. seconds: of the whole loop. waited: the part of them that passed in next()."""

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count, repeat
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,7 +69,8 @@ def main() -> int:
                 print("members: the test fails with the tables as they are")
                 return 1
             changed = mutants(table.read_text())
-            found = list(pool.map(lambda i: passes(folder, i + 1, changed[i][1], rest), range(len(changed))))
+            texts = [text for _, text in changed]
+            found = list(pool.map(passes, repeat(folder), count(1), texts, repeat(rest)))
             for (what, _), passed in zip(changed, found, strict=True):
                 if passed:
                     print(f"{table.relative_to(ROOT)}: no test fails with {what}")

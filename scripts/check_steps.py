@@ -121,6 +121,8 @@ def check_steps() -> list[Step]:
         Step("rooms", "script", [[PYTHON, "scripts/check_rooms.py"]], budget_s=2),
         Step("style", "script", [[PYTHON, "scripts/check_style.py"]], budget_s=6),
         Step("docs", "script", [[PYTHON, "scripts/check_docs.py"]], budget_s=3),
+        Step("ruff", "script", [[PYTHON, "-m", "ruff", "check", "."]], budget_s=2),
+        Step("codespell", "script", [[PYTHON, "-m", "codespell_lib"]], budget_s=5),
         Step("scripts", "pytest", [pytest("tests/scripts")], budget_s=25),
         *kernels,
         Step("build", "script", build("check"), budget_s=165),

@@ -4,7 +4,8 @@
 #   scripts/setup_venv.sh build    pip, the build requirements of the Python package, HiGHS, cmake and ninja where the system's
 #                                  are missing or old
 #   scripts/setup_venv.sh check    what tests, the demo and the examples import: pytest, pytest-xdist, numpy, torch, Pillow,
-#                                  torchvision, Optuna, Lightning, Transformers; and HiGHS for C programs
+#                                  torchvision, Optuna, Lightning, Transformers; HiGHS for C programs; ruff, codespell,
+#                                  clang-tidy, mypy and pre-commit
 #   scripts/setup_venv.sh site     what builds the documents as a site: Sphinx, MyST, Furo
 #
 # PYTHON names the interpreter (3.11 or later); otherwise the first suitable one is taken. torch: on x86-64 Linux PyPI's wheel
@@ -54,7 +55,7 @@ build)
     install highspy || echo "setup_venv.sh: no HiGHS: penstock plan needs it" >&2
     ;;
 check)
-    install pytest pytest-xdist mypy numpy torch pillow prometheus-client
+    install pytest pytest-xdist mypy ruff codespell clang-tidy pre-commit numpy torch pillow prometheus-client
     # The reference of tests. Its wheel is linked against the CUDA build of torch, and its import fails beside another one
     # unless it is helped (torchvision_v2 of python/tests/conftest.py). So it has a folder of its own: libraries that find it in
     # the virtual environment, as Lightning does, would import it.

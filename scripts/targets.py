@@ -62,7 +62,7 @@ def compile_all(out: Path, zig: Path, prefix: Path, target: str) -> None:
         (Path(entry["directory"]) / output.group(1)).parent.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         errors = {Path(entry["file"]).relative_to(ROOT): error
-                  for entry, error in zip(entries, pool.map(first_error, entries)) if error}
+                  for entry, error in zip(entries, pool.map(first_error, entries), strict=True) if error}
     print(f"{target}: {len(entries) - len(errors)} of {len(entries)} files compile")
     for name, error in sorted(errors.items()):
         print(f"  {name}: {error}")

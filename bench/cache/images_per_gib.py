@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import math
 import statistics
 import sys
@@ -155,7 +156,7 @@ def bits_of_goal(rows: list[dict], groups: list[dict]) -> float | None:
     side."""
     rows = sorted(rows + [{**group, "of_arrays": group["cells"][0]["of_arrays"]} for group in groups if group["goal"] == JPEG_GOAL],
                   key=lambda row: row["file_bits_per_pixel"])
-    for below, above in zip(rows, rows[1:]):
+    for below, above in itertools.pairwise(rows):
         if below["of_arrays"] >= JPEG_GOAL > above["of_arrays"]:
             part = math.log(below["of_arrays"] / JPEG_GOAL) / math.log(below["of_arrays"] / above["of_arrays"])
             return below["file_bits_per_pixel"] * (above["file_bits_per_pixel"] / below["file_bits_per_pixel"]) ** part

@@ -64,7 +64,7 @@ def main() -> None:
     batches = dali(folder, kind == "dali-shuffled", threads) if kind.startswith("dali") else penstock(folder, cache, threads)
     for epoch in range(epochs):
         start, disk, files, nbytes, crcs, counters = time.perf_counter(), disk_nbytes(), 0, 0, 0, {}
-        for items, counters in batches:
+        for items, counters in batches:  # noqa: B007  (the last ones are printed)
             if not items:
                 break
             files += len(items)

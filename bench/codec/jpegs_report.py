@@ -87,12 +87,15 @@ def main() -> None:
     parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENTS")
     args = parser.parse_args()
     about = Path("/proc/cpuinfo").read_text()
-    field = lambda name: next((l.split(":", 1)[1] for l in about.splitlines() if l.startswith(name)), "")
+
+    def field(name):
+        return next((line.split(":", 1)[1] for line in about.splitlines() if line.startswith(name)), "")
+
     levels = LEVELS[LEVELS.index(used_level(field("flags") + " ")):]
     repeats = args.arguments[args.arguments.index("--repeats") + 1] if "--repeats" in args.arguments else "5"
     merged = {"bench": "codec_jpeg", "date": time.strftime("%Y-%m-%d", time.gmtime()), "cpu": field("model name").strip(),
               "machine": machine(), "repeats": int(repeats),
-              "levels": {l: measure(args.program, args.arguments, l) for l in levels}}
+              "levels": {level: measure(args.program, args.arguments, level) for level in levels}}
     args.out.mkdir(parents=True, exist_ok=True)
     stem = args.out / f"codec_jpeg-{merged['date']}"
     text = table(merged)

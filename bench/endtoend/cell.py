@@ -15,7 +15,6 @@ import argparse
 import json
 import random
 import site
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -108,7 +108,7 @@ def check_order(workload: Workload, source: Path, cores: int) -> str:
     """Compares the order with that of the calling thread alone, for some batches."""
     threads, alone = loaders.penstock_loader(workload, source, cores), loaders.penstock_loader(workload, source, 0)
     with threads, alone:
-        for i, (a, b) in enumerate(zip(threads, alone)):
+        for i, (a, b) in enumerate(zip(threads, alone, strict=True)):
             if (a["index"] != b["index"]).any() or (a["image"][0] != b["image"][0]).any():
                 raise SystemExit(f"batch {i} differs from that of one thread")
             if i == 2:

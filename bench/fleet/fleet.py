@@ -228,8 +228,8 @@ def measure(network: Network, args: argparse.Namespace, data: Path, wanted: dict
     cells = []
     memory = int(wanted["nbytes"] / HOSTS * (1 + args.spare / 100))
     for rate in args.rates:
-        for kind, latency in ((kind, latency) for kind in args.kinds
-                              for latency in (args.latencies if kind in ("fleet", "killed") else [0.0])):
+        pairs = [(kind, latency) for kind in args.kinds for latency in (args.latencies if kind in ("fleet", "killed") else [0.0])]
+        for kind, latency in pairs:
             cell = Cell(network, kind, rate, latency, data, wanted, memory)
             try:
                 epochs = [cell.epoch() for _ in range(args.epochs)]

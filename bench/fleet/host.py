@@ -61,8 +61,8 @@ def main() -> None:
         tiers = [rank.loader.stats()["tiers"] for rank in ranks]
         print(json.dumps({
             "seconds": seconds,
-            "reads": sum(b[0] - a[0] for a, b in zip(before, after)),
-            "nbytes": sum(b[1] - a[1] for a, b in zip(before, after)),
+            "reads": sum(b[0] - a[0] for a, b in zip(before, after, strict=True)),
+            "nbytes": sum(b[1] - a[1] for a, b in zip(before, after, strict=True)),
             "items": sum(rank.items for rank in ranks),
             "crcs": sum(rank.crcs for rank in ranks),
             "fallbacks": [rank.loader.stats()["fallbacks"] for rank in ranks],

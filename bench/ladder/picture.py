@@ -27,7 +27,7 @@ def panel(gains: Gains, names: list[str], left: float, title: str, edge: float) 
         out += [f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{TOP - 4}' y2='{bottom}' stroke='{GRID if power else MUTED}'/>",
                 text(x, bottom + 14, f"{2**power} x", 10, MUTED, "middle")]  # fmt: skip
     for i, name in enumerate(names):
-        for k, (value, color) in enumerate(zip(gains.get(name, (None, None)), (ALONE, LAST))):
+        for k, (value, color) in enumerate(zip(gains.get(name, (None, None)), (ALONE, LAST), strict=True)):
             y = TOP + i * ROW + k * (BAR + 2)
             if value is None:
                 continue

@@ -17,6 +17,7 @@ and optionally, instead of these defaults,
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import json
 import math
@@ -169,10 +170,8 @@ def end_at_once() -> NoReturn:
     """Ends this process and all below it: some peers hang when they end their threads."""
     for pid in process_tree():
         if pid != os.getpid():
-            try:
+            with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
     sys.stdout.flush()
     os._exit(0)
 
@@ -239,10 +238,8 @@ def disk_nbytes() -> int:
     """Returns the bytes that this process and all below it have read from disks."""
     total = 0
     for pid in process_tree():
-        try:
+        with contextlib.suppress(OSError):
             total += int(Path(f"/proc/{pid}/io").read_text().split("read_bytes: ")[1].split()[0])
-        except OSError:
-            pass
     return total
 
 

@@ -11,7 +11,7 @@ from nvidia.dali import pipeline_def
 import common
 
 NAME = "DALI, CPU pipeline"
-SCALED = dict(mean=[x * 255 for x in common.MEAN], std=[x * 255 for x in common.STD])
+SCALED = {"mean": [x * 255 for x in common.MEAN], "std": [x * 255 for x in common.STD]}
 
 
 def versions() -> dict:

@@ -8,6 +8,7 @@ not end by itself within DEADLINE_S is killed, and the line says so.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -40,7 +41,7 @@ class Process:
 
     def __init__(self, what: str, command: list[str], env: dict[str, str]) -> None:
         self.what, self._lines, self._news = what, [], threading.Condition()
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (lives as long as the process)
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
                                        env=env, process_group=0)
         threading.Thread(target=self._read, daemon=True).start()
@@ -85,10 +86,8 @@ class Process:
         self._child.stdin.close()
 
     def kill(self) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._child.wait()
 
 
@@ -96,10 +95,8 @@ def tree_io() -> int:
     """Bytes that the cell's processes have read by system calls: files, and pipes between processes."""
     total = 0
     for pid in common.process_tree():
-        try:
+        with contextlib.suppress(OSError):
             total += int(Path(f"/proc/{pid}/io").read_text().split("rchar: ")[1].split()[0])
-        except OSError:
-            pass
     return total
 
 

@@ -132,7 +132,7 @@ def add_work(found: dict, mean_nbytes: float) -> None:
 
 
 def measure_cell(args, kind: str, n_jobs: int, lone: list[str]) -> dict:
-    for attempt in range(args.retries + 1):
+    for attempt in range(args.retries + 1):  # noqa: B007  (told at the end)
         found = run_cell(args, kind, n_jobs)
         if "failed" in found or "absent" in found:
             break

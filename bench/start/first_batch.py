@@ -37,7 +37,7 @@ def simplejpeg(folder: Path) -> Any:
     import simplejpeg as package
 
     batch = np.zeros((BATCH, SIZE, SIZE, 3), np.uint8)
-    for row, path in zip(batch, files(folder)):
+    for row, path in zip(batch, files(folder), strict=False):
         pixels = package.decode_jpeg(path.read_bytes(), min_height=SIZE, min_width=SIZE)[:SIZE, :SIZE]
         row[: pixels.shape[0], : pixels.shape[1]] = pixels  # some pictures are smaller
     return batch

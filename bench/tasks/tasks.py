@@ -12,6 +12,7 @@ A window in which other processes took CPU time is timed again, at most --retrie
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -53,7 +54,7 @@ class Cell:
         command = ["taskset", "-c", ",".join(map(str, args.cpus[:cores])), "timeout", str(args.limit),
                    str(environments.python_of(args.build, environment)), str(HERE / "cell.py"), peer, form, task, str(cores),
                    "--data", str(args.data), "--folder", str(args.folder), "--warm", str(args.warm), "--seconds", str(args.seconds)]
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (lives as long as the process)
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
                                         env=env, start_new_session=True)
         self.what = {"task": task, "cores": cores, "loader": name}
@@ -98,10 +99,8 @@ class Cell:
                 "foreign_cores": round(statistics.median(window["foreign"] for window in self.windows), 3)}
 
     def end(self) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)  # and its workers
-        except ProcessLookupError:
-            pass
         self.process.wait()
 
 
@@ -115,7 +114,7 @@ def group(args: argparse.Namespace, task: str, cores: int, absent: dict[str, str
         for name in names:
             if LOADERS[name][2] not in absent:
                 cells.append(Cell(args, name, task, cores))
-        while any([cell.needs(args) for cell in cells]):
+        while any(cell.needs(args) for cell in cells):
             for cell in cells:
                 if cell.needs(args):
                     cell.turn()

@@ -76,9 +76,9 @@ def run(cell: dict, batches, n_first: int) -> tuple[float, int]:
             continue
         samples += cell["batch_size"]
         n_batches = samples // cell["batch_size"]
-        if done is None and now >= (last or begin + (1 - WARM_UP) * cell["seconds"]):
-            if n_batches >= FEWEST and n_batches % turn == 0:
-                done = now - begin, samples
+        is_over = done is None and now >= (last or begin + (1 - WARM_UP) * cell["seconds"])
+        if is_over and n_batches >= FEWEST and n_batches % turn == 0:
+            done = now - begin, samples
         if done is not None and now >= (last or 0) + 0.4:
             return done
     raise SystemExit("the batches came to an end")

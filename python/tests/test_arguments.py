@@ -50,7 +50,7 @@ def test_the_signature_is_the_table():
     found.pop("self")
     assert found.pop("older").kind is inspect.Parameter.VAR_KEYWORD
     defaults = {name: None if one.default is one.empty else one.default for name, one in found.items()}
-    assert list(sorted(defaults)) == list(sorted(_arguments.PARAMETERS)) and len(found) <= 40
+    assert sorted(defaults) == sorted(_arguments.PARAMETERS) and len(found) <= 40
     for name, default in defaults.items():
         assert default == _arguments.PARAMETERS[name], name
 
@@ -290,7 +290,8 @@ def test_operations_of_ones_own_have_no_plain_form(packed):
     ({"dataset": {"labels": "x"}}, "'path' is missing"),
     ({"dataset": {"path": "x", "label": "x"}}, "no member 'label': did you mean 'labels'"),
     ({"dataset": "x", "batchsize": 3}, "an argument 'batchsize': did you mean 'batch_size'"),
-    ({"dataset": "x", "reading": {"storag": "auto"}}, "reading: no member 'storag': did you mean 'storage'"),
+    ({"dataset": "x", "reading": {"storag": "auto"}},  # codespell:ignore storag
+     "reading: no member 'storag': did you mean 'storage'"),  # codespell:ignore storag
     ({"dataset": "x", "mix": {"mix": "MixDown"}}, "no way 'MixDown'; there are MixUp"),
     ({"dataset": "x", "transforms": [{"op": "Crop"}]}, "no operation 'Crop'"),
     ({"dataset": "x", "on_error": {"max_errors": 3}}, "on_error: .*action"),

@@ -16,8 +16,8 @@ import pytest
 import torch
 
 import penstock as ps
-from flat import keywords
 from conftest import wav
+from flat import keywords
 from penstock import _native
 from penstock import transforms as T
 

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image as PilImage
 
 import penstock as ps
-from flat import keywords
 from conftest import encoded, picture
+from flat import keywords
 from penstock import errors
 from penstock import transforms as T
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import encoded, torchvision_v2
+from flat import keywords
 from penstock import transforms as T
 
 N = 20

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import encoded, picture
 from PIL import Image as PilImage
 
 import penstock as ps
+from conftest import encoded, picture
 from flat import keywords
 from penstock import transforms as T
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from conftest import CLASSES, PER_CLASS, N
 from flat import keywords
-from conftest import CLASSES, N, PER_CLASS
 
 
 @pytest.mark.parametrize("which", ["folder", "packed"])
@@ -160,7 +160,7 @@ def test_filters(typed, packed):
         with pytest.raises(ps.errors.ArgumentError, match="one per sample"):
             ds.filter(wrong)
     with pytest.raises(ps.errors.ArgumentError, match="no field"):
-        ds.filter(lable=1)
+        ds.filter(lable=1)  # codespell:ignore lable
     texts = ps.Dataset(typed)
     name = next(field.name for field in texts.fields.values() if field.type == "text")
     wanted = texts[name][1]

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import limits_address_space
 from PIL import Image
-from test_whatif import data as report_data
 
 import penstock as ps
+from conftest import limits_address_space
 from penstock import _plan_machines
 from penstock import transforms as T
 from penstock.report import Report
+from test_whatif import data as report_data
 
 N = int(os.environ.get("PENSTOCK_SWEEP", "250"))
 SEED = int(os.environ.get("PENSTOCK_SWEEP_SEED", "44"))

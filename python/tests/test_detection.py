@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import picture, torchvision_v2
+from flat import keywords
 from penstock import transforms as T
 
 N, HEIGHT, WIDTH = 12, 60, 88
@@ -60,7 +60,7 @@ def rows(path, transforms, epochs=1, **options):
     for epoch in range(epochs):
         for batch in loader:
             for row, index in enumerate(batch["index"].tolist()):
-                found[epoch, index] = {name: np.asarray(batch[name][row]) for name in batch.keys() if name != "index"}
+                found[epoch, index] = {name: np.asarray(batch[name][row]) for name in batch if name != "index"}
     return found, loader
 
 
@@ -267,7 +267,7 @@ def test_scale_crops_are_resizes_and_crops_with_padding(data):
     """A resize by each possible size, a window of it, and the fills around: found by looking for the window."""
     found, _ = rows(data, [T.RandomScaleCrop((70, 72), (0.5, 2.0), fill=7, mask_fill=255)], epochs=3)
     padded = 0
-    for (_, i), row in found.items():
+    for row in found.values():
         assert row["image"].shape == (70, 72, 3) and row["mask"].shape == (70, 72)
         outside = row["mask"] == 255
         assert (row["image"][outside] == 7).all()
@@ -289,7 +289,7 @@ TABLE = {0: 255, 1: 3, 2: 0, 5: 9, 10: 1}
 def test_classes_are_mapped_where_the_table_says(tmp_path, dtype, other):
     wide = dtype == "uint16"
     masks = [np.random.default_rng(i).integers(0, 3000 if wide else 14, (HEIGHT, WIDTH)).astype(dtype) for i in range(4)]
-    for i, mask in enumerate(masks):
+    for mask in masks:
         mask[: 6, : 3] = np.array([0, 1, 2, 5, 10, 11])[:, None]
     path = tmp_path / "data.pst"
     with ps.Writer(path, {"image": ps.Image(), "mask": ps.Mask()}) as writer:
@@ -416,7 +416,7 @@ def test_a_group_of_jobs_gets_the_same(data, tmp_path, monkeypatch):
         for batches in zip(*jobs, strict=True):
             for got, batch in zip(beside, batches, strict=True):
                 for row, index in enumerate(batch["index"].tolist()):
-                    got[0, index] = {name: np.asarray(batch[name][row]).copy() for name in batch.keys() if name != "index"}
+                    got[0, index] = {name: np.asarray(batch[name][row]).copy() for name in batch if name != "index"}
         counts = jobs[0].stats()["share"]
         assert counts["decoded_shared"] > 0
         del jobs, loader

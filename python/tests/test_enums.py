@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from penstock import _detection, _image, _loader_options, _options, _policies, _transform, transforms, writer
 
 HEADERS = Path(__file__).resolve().parents[2] / "include" / "penstock"
@@ -36,7 +37,8 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
 @pytest.mark.parametrize(
     ("enum", "numbers"),
     [
-        ("pst_on_empty", dict(zip(("PST_ON_EMPTY_FILL", "PST_ON_EMPTY_DELIVER"), range(len(_loader_options.ON_EMPTY))))),
+        ("pst_on_empty",
+         dict(zip(("PST_ON_EMPTY_FILL", "PST_ON_EMPTY_DELIVER"), range(len(_loader_options.ON_EMPTY)), strict=True))),
         (
             "pst_cache_form",
             {

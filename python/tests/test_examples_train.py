@@ -134,7 +134,7 @@ def test_voc_and_cityscapes_by_their_files(tmp_path):
     for i in range(5):
         pixels = rng.integers(0, 255, (60, 80, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(tmp_path / "images" / f"{i}.jpg")
-        sides = "".join(f"<{name}>{value}</{name}>" for name, value in zip(("xmin", "ymin", "xmax", "ymax"), (11, 11, 50, 40)))
+        sides = "<xmin>11</xmin><ymin>11</ymin><xmax>50</xmax><ymax>40</ymax>"
         box = f"<object><name>cat</name><bndbox>{sides}</bndbox></object>"
         (tmp_path / "annotations" / f"{i}.xml").write_text(f"<annotation><filename>{i}.jpg</filename>{box}</annotation>")
         Image.fromarray(pixels).save(tmp_path / "frames" / f"town_{i:06}_000019_leftImg8bit.png")

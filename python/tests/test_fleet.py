@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import memcached
+from flat import keywords
 
 pytestmark = pytest.mark.skipif(not shutil.which("memcached"), reason="memcached is not installed")
 

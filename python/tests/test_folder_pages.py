@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import encoded, picture
+from flat import keywords
 
 CLASSES, EACH = ["ant", "bee", "cat", "dog"], 24
 N = len(CLASSES) * EACH

@@ -12,8 +12,8 @@ import textwrap
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import N
+from flat import keywords
 from penstock import transforms as T
 
 torch = pytest.importorskip("torch")

@@ -7,8 +7,9 @@ import pickle
 import types
 import typing
 
-import penstock as ps
 import pytest
+
+import penstock as ps
 from penstock import _stats
 from penstock.errors import StateError
 

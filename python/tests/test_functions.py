@@ -10,8 +10,8 @@ import functools
 import gc
 import multiprocessing
 import os
-import random
 import pickle
+import random
 import signal
 import sys
 import threading
@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import N, encoded, picture
 
 import penstock as ps
+from conftest import N, encoded, picture
 from flat import keywords
 from penstock import _function_workers, _functions
 from penstock import transforms as T

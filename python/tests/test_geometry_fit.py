@@ -11,8 +11,8 @@ from PIL import Image as PilImage
 from PIL import ImageOps
 
 import penstock as ps
-from flat import keywords
 from conftest import encoded
+from flat import keywords
 from penstock import transforms as T
 
 HEIGHT, WIDTH = 40, 64  # as stored

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
-
 from conftest import encoded, picture
 
 ROOT = Path(__file__).resolve().parents[2]

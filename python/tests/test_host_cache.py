@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import PROGRAM
+from flat import keywords
 from penstock.errors import ArgumentError, NotFoundError, StorageError
-
 
 
 def make(source, **options) -> ps.Loader:

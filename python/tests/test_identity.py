@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import encoded, picture
+from flat import keywords
 from penstock import transforms as T
 from penstock.errors import ArgumentError, CorruptError, StateError
-
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "penstock"
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import PROGRAM, encoded, host_service, memcached, picture
+from flat import keywords
 from penstock import transforms as T
 from penstock.errors import ArgumentError
 

@@ -81,7 +81,7 @@ def test_errors_are_built_in_kinds_and_pickle():
 
 def test_messages_of_the_library_reach_stderr_when_asked(packed):
     done = subprocess.run(
-        [sys.executable, "-c", "import penstock as ps; ps.Loader(%r, reading=ps.Reading('threads'))" % str(packed)],
+        [sys.executable, "-c", f"import penstock as ps; ps.Loader({str(packed)!r}, reading=ps.Reading('threads'))"],
         capture_output=True,
         text=True,
         check=True,

@@ -7,9 +7,9 @@ import json
 
 import numpy as np
 import pytest
-from test_imports import H, W, annotation, coco, penstock, thing, voc, xml
 
 import penstock as ps
+from test_imports import H, W, annotation, coco, penstock, thing, voc, xml
 
 
 def test_coco_of_pandas(tmp_path):

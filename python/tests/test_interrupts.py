@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import host_service
+from flat import keywords
 from penstock import transforms as T
 from penstock._function_loop import Pipeline
 from penstock.errors import FunctionError, StateError
@@ -415,7 +415,7 @@ def test_a_batch_that_next_returned_and_nobody_has(packed):
         iterator, kept = iter(loader), []
         for _ in range(3):
             with pytest.raises(Interrupt):
-                dict(a=next(iterator), b=raises())
+                dict(a=next(iterator), b=raises())  # noqa: C408  (a call)
             assert loader.state_dict()["position"] == 0
         assert contents([next(iterator)]) == wanted[:1]
         with pytest.raises(Interrupt):  # it was received

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import penstock as ps
-from flat import keywords
 from conftest import N, typed_sample
+from flat import keywords
 from penstock import _native
 from penstock import transforms as T
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import N
+from flat import keywords
 from penstock import transforms as T
 
 BAD = 6

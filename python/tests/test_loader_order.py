@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import N
+from flat import keywords
 from penstock import transforms as T
 
 CHAIN = {"image": [T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.Normalize(0.5, 0.25)]}
@@ -89,13 +89,13 @@ def test_epoch_advances_and_can_be_set(packed):
     assert loader.epoch == 0
     epochs = []
     for expected in range(3):
-        for batch in loader:
+        for batch in loader:  # noqa: B007  (the last one is looked at)
             assert loader.epoch == expected
         epochs.append(contents([batch]))
         assert loader.epoch == expected + 1
     loader.set_epoch(1)
     assert loader.epoch == 1 and contents(list(loader)[-1:]) == epochs[1]
-    for _, batch in zip(range(2), loader, strict=False):  # leaves epoch 2 early
+    for _ in zip(range(2), loader, strict=False):  # leaves epoch 2 early
         assert loader.epoch == 2
     assert loader.epoch == 2 and loader.state_dict()["position"] == 10
     again = iter(loader)

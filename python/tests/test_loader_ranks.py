@@ -8,8 +8,8 @@ import warnings
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import N
+from flat import keywords
 from penstock import _options
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import N
+from flat import keywords
 from penstock import transforms as T
 
 CHAIN = [T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.Normalize(0.5, 0.25)]

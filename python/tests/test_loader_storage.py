@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import encoded, limits_address_space, picture
 
 import penstock as ps
+from conftest import encoded, limits_address_space, picture
 from flat import keywords
 from penstock import transforms as T
 

@@ -7,9 +7,9 @@ import shutil
 import numpy as np
 import pytest
 import torch
-from conftest import picture
 
 import penstock as ps
+from conftest import picture
 from flat import keywords
 from penstock import transforms as T
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import picture
+from flat import keywords
 from penstock import transforms as T
 
 N, SIZE = 22, (32, 40)

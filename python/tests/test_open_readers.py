@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import encoded, picture
 
 import penstock as ps
+from conftest import encoded, picture
 from flat import keywords
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "penstock"

@@ -28,8 +28,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import PER_CLASS, N, encoded, host_service, memcached, picture
+from flat import keywords
 from penstock import transforms as T
 
 N_SETS = int(os.environ.get("PENSTOCK_TEST_OPTIONS") or 12)

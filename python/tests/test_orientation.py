@@ -9,10 +9,10 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-import orientation_carriers as made
 import pytest
 from PIL import Image, ImageOps
 
+import orientation_carriers as made
 import penstock as ps
 from flat import keywords
 

@@ -8,8 +8,8 @@ import torch
 from PIL import Image as PilImage
 
 import penstock as ps
-from flat import keywords
 from conftest import encoded, picture
+from flat import keywords
 from penstock import transforms as T
 
 HEIGHT, WIDTH = 40, 56

@@ -10,9 +10,9 @@ import subprocess
 import sys
 
 import pytest
-from conftest import needs_highs
 
 import penstock as ps
+from conftest import needs_highs
 from flat import keywords
 from penstock import _analyze_probe, _plan_classes, _plan_layout, _plan_machines, _plan_ways
 from penstock import transforms as T

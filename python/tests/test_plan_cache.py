@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import PROGRAM
+from flat import keywords
 
 PIL = pytest.importorskip("PIL.Image")
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import highs_library
 
 import penstock as ps
+from conftest import highs_library
 from penstock import _native, _solver
 from penstock._whatif import RESOURCES
 

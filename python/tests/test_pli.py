@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import picture as photo
 
 import penstock as ps
+from conftest import picture as photo
 from penstock import pli
 
 PHOTOGRAPHS = Path(__file__).parents[2] / "examples" / "photographs"
@@ -284,7 +284,7 @@ def test_pack_takes_forms_of_masks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"tier": "smal"}, "tier is one of fast, small, dense"),
+        ({"tier": "smal"}, "tier is one of fast, small, dense"),  # codespell:ignore smal
         ({"tier": 1}, "tier is one of"),
         ({"effort": 0}, "effort must be 1 to 5"),
         ({"effort": 6}, "effort must be 1 to 5"),

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import picture
 from PIL import Image as PilImage
 from PIL import ImageOps
 
 import penstock as ps
+from conftest import picture
 from flat import keywords
 from penstock import pli
 from penstock import transforms as T

@@ -11,12 +11,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from conftest import torchvision_v2
-from test_torchvision import originals
 
 import penstock as ps
+from conftest import torchvision_v2
 from flat import keywords
 from penstock import transforms as T
+from test_torchvision import originals
 
 v2 = torchvision_v2(module_level=True)
 F, Mode = v2.functional, v2.InterpolationMode

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import picture
+from flat import keywords
 from penstock import transforms as T
 from test_share import command, service  # noqa: F401
 

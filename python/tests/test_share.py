@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from flat import keywords
 from conftest import N, host_service
+from flat import keywords
 from penstock import transforms as T
 from penstock.errors import ArgumentError
 
@@ -90,7 +90,7 @@ def test_a_shared_epoch_is_that_of_a_loader_alone(service, packed):
 def same(left, right):
     """Compares batches of any fields."""
     assert left.keys() == right.keys()
-    for name in left.keys():
+    for name in left:
         for mine, theirs in zip(left[name], right[name], strict=True):
             assert np.array_equal(mine, theirs), name
 

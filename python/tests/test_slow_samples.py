@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import encoded, picture
 
 import penstock as ps
+from conftest import encoded, picture
 from flat import keywords
 from penstock import transforms as T
 

@@ -12,8 +12,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import penstock as ps
-from flat import keywords
 from conftest import N
+from flat import keywords
 from penstock import transforms as T
 
 CHAIN = {"image": [T.RandomResizedCrop(12), T.RandomHorizontalFlip(), T.Normalize(0.5, 0.5)]}

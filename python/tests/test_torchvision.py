@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image as PilImage
-from conftest import torchvision_v2
 
 import penstock as ps
+from conftest import torchvision_v2
 from flat import keywords
 from penstock import transforms as T
 

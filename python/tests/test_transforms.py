@@ -16,8 +16,8 @@ from PIL import Image as PilImage
 from PIL import ImageEnhance
 
 import penstock as ps
-from flat import keywords
 from conftest import encoded, picture
+from flat import keywords
 from penstock import transforms as T
 
 SIZES = [(37, 53), (120, 80), (64, 64), (200, 31)]
@@ -334,7 +334,7 @@ def test_json_gives_the_operations_back():
         ("[3]", "an operation is an object"),
         ('[{"op": "CentreCrop", "size": 2}]', "did you mean 'CenterCrop'"),
         ('[{"op": "Transform"}]', "no operation 'Transform'"),
-        ('[{"op": "CenterCrop", "sise": 2}]', "did you mean 'size'"),
+        ('[{"op": "CenterCrop", "sise": 2}]', "did you mean 'size'"),  # codespell:ignore sise
         ('[{"op": "CenterCrop"}]', "'size' is missing"),
         ('[{"op": "CenterCrop", "size": 0}]', "a side has 1 to"),
     ],

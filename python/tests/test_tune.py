@@ -10,9 +10,9 @@ import sys
 import time
 
 import pytest
-from conftest import needs_highs
 
 import penstock as ps
+from conftest import needs_highs
 from penstock import _cli, _outputs, _tune
 from penstock import transforms as T
 
@@ -244,7 +244,7 @@ def test_places_to_write_to(folder, tmp_path, no_analysis) -> None:
         ({}, "would be written over"),
         ({"cache": "8GB0"}, "cache is bytes"),
         ({"goal": "speed"}, "goal is one of"),
-        ({"storag": 1}, "did you mean 'storage'"),
+        ({"storag": 1}, "did you mean 'storage'"),  # codespell:ignore storag
         ({"accelerators": 0}, "accelerators must be 1"),
         ({"budget": "soon"}, "budget is seconds"),
     ):

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import needs_highs
-
 import penstock as ps
+from conftest import needs_highs
 from flat import keywords
 from penstock import _arguments, _cli, _loader_options, _outputs, _plan_text, _report_text, _usual
 from penstock import transforms as T

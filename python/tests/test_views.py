@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import N, encoded, picture, torchvision_v2
-from test_policies import below, philox, unit
 
 import penstock as ps
+from conftest import N, encoded, picture, torchvision_v2
 from flat import keywords
 from penstock import transforms as T
 from penstock.errors import ArgumentError
+from test_policies import below, philox, unit
 
 SEED = 7
 CROP = [T.RandomCrop((20, 24)), T.RandomHorizontalFlip()]

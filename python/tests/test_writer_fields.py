@@ -127,7 +127,7 @@ def test_required_fields_stay_required(tmp_path):
         with pytest.raises(ps.errors.ArgumentError, match=r"missing: \['image'\]"):
             writer.write({"title": "x"})
         with pytest.raises(ps.errors.ArgumentError, match=r"unknown: \['titel'\]"):
-            writer.write({"image": PIXELS, "titel": "x"})
+            writer.write({"image": PIXELS, "titel": "x"})  # codespell:ignore titel
         writer.write({"image": PIXELS})
     with ps.Writer(tmp_path / "b.pst", {"title": ps.Text()}) as writer:
         with pytest.raises(ps.errors.ArgumentError, match="str is wanted"):

@@ -8,7 +8,7 @@ from typing import Any
 
 project = "Penstock"
 author = "Penstock's authors"
-copyright = "Penstock's authors, Apache-2.0"  # noqa: A001: Sphinx's name
+copyright = "Penstock's authors, Apache-2.0"  # Sphinx's name
 release = version = os.environ["PENSTOCK_SITE_VERSION"]
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]

@@ -138,7 +138,7 @@ class Bad(cli_case.Case):
                     self.assertEqual(command.count("--resume"), 1)
                     self.write(f"{name}/1.jpg", bad)
                     done = subprocess.run(["sh", "-c", 'penstock() { "$PENSTOCK_CLI" "$@"; }\n' + command], cwd=self.dir,
-                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+                                          capture_output=True, timeout=120)
                     text = done.stderr.decode()
                     self.assertEqual(done.returncode, int(bad == b"bad"), text)
                 self.assertEqual(self.ok("ls", f"{name}.pst"), self.ok("ls", name))
@@ -197,7 +197,11 @@ class Bad(cli_case.Case):
     def test_a_file_that_is_there_survives_a_failing_cat(self):
         self.write("p.png", cli_case.png(200, 100)[0])
         self.write("out.pnm", "what was there")
-        full = lambda: (resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)), signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+
+        def full():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
         done = subprocess.run([cli_case.CLI, "cat", "p.png", "--as", "pnm", "-o", "out.pnm"], cwd=self.dir, preexec_fn=full,
                               capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 1)

@@ -18,7 +18,7 @@ PYTHON = {"PENSTOCK_PYTHON": sys.executable}
 class Doctor(cli_case.Case):
     def checks(self, status, env=None, **options):
         """The checks by name."""
-        done = subprocess.run([cli_case.CLI, "doctor", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        done = subprocess.run([cli_case.CLI, "doctor", "--json"], capture_output=True,
                               env={**os.environ, **PYTHON, **(env or {})}, timeout=120, **options)
         self.assertEqual(done.stderr, b"")
         report = cli_case.json.loads(done.stdout)

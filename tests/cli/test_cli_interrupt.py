@@ -1,5 +1,6 @@
 """Interrupted and killed packs: nothing is lost, the command prints how to resume, and resuming gives the same result."""
 
+import contextlib
 import json
 import shutil
 import signal
@@ -24,10 +25,8 @@ class Interrupt(cli_case.Case):
         while process.poll() is None:
             written = 0
             for path in (self.dir / "a.pst").glob("**/*"):
-                try:
+                with contextlib.suppress(FileNotFoundError):  # renamed meanwhile
                     written += path.stat().st_size if path.is_file() else 0
-                except FileNotFoundError:
-                    pass  # renamed meanwhile
             if written > nbytes:
                 return True
             time.sleep(0.002)

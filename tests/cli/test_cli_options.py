@@ -96,7 +96,8 @@ class Options(cli_case.Case):
 
     def test_typing_errors(self):
         for arguments, says in [
-                (["pakc"], 'did you mean "pack"'), (["verfy"], 'did you mean "verify"'), (["banana"], "see penstock --help"),
+                (["pakc"], 'did you mean "pack"'), (["banana"], "see penstock --help"),
+                (["verfy"], 'did you mean "verify"'),  # codespell:ignore verfy
                 (["--jsn"], "no option"), (["pack", "a", "b", "--resum"], "did you mean --resume"),
                 (["pack", "a", "b", "--shardsize", "1"], "did you mean --shard-size"),
                 (["pack", "a", "b", "--zzzzzz"], "see penstock pack --help"), (["pack", "a"], "operand is missing"),

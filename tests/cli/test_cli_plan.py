@@ -31,7 +31,7 @@ def given(n, shares):
     """Returns the way of each of n samples: the first of those farthest behind their share."""
     counts, out = [0] * len(shares), []
     for k in range(n):
-        behind = [share * (k + 1) - count for share, count in zip(shares, counts)]
+        behind = [share * (k + 1) - count for share, count in zip(shares, counts, strict=True)]
         out.append(behind.index(max(behind)))
         counts[out[-1]] += 1
     return out

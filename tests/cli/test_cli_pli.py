@@ -94,7 +94,7 @@ class Pli(cli_case.Case):
         for most in 1, 5, 40:
             self.ok("cat", "a.png", "--as", "pli", "--max-error", most, "-o", "a.pli")
             near = self.ok("cat", "a.pli", "--as", "raw")
-            self.assertTrue(0 < max(abs(a - b) for a, b in zip(near, pixels)) <= most)
+            self.assertTrue(0 < max(abs(a - b) for a, b in zip(near, pixels, strict=True)) <= most)
             self.assertEqual(self.ok_json("info", "a.pli")["pli"]["max_error"], most)
             self.assertTrue(self.ok_json("verify", "a.pli")["ok"])
 
@@ -276,7 +276,7 @@ class Pli(cli_case.Case):
         for arguments, says in [
                 (("cat", "a.png", "--as", "plo"), 'did you mean pli?'),
                 (("cat", "a.png", "--as", "png", "--tier", "fast"), "go with --as pli"),
-                (("cat", "a.png", "--as", "pli", "--tier", "smal"), 'did you mean small?'),
+                (("cat", "a.png", "--as", "pli", "--tier", "smal"), 'did you mean small?'),  # codespell:ignore smal
                 (("cat", "a.png", "--as", "pli", "--effort", "6"), "--effort is 6"),
                 (("cat", "a.png", "--as", "pli", "--max-error", "128"), "--max-error is 128"),
                 (("cat", "a.png", "--as", "pnm", "--pixels"), "one of them"),

@@ -89,7 +89,7 @@ class Verbs(cli_case.Case):
             {"file": "0001.jpg", "label": "a", "note": "", "score": 1, "boxes": [], "meta": {}}]))
         self.ok("pack", "f", "a.pst", "--labels", "labels.jsonl")
         for path in ["a.pst"], ["f", "--labels", "labels.jsonl"]:
-            def cat(sample, field):
+            def cat(sample, field, path=path):
                 return self.ok("cat", path[0], sample, *path[1:], "--field", field)
             self.assertEqual(cat(0, "label"), b"1\n")
             self.assertEqual(cat(0, "score"), b"0.5\n")

@@ -210,7 +210,8 @@ class View(cli_case.Case):
         for content, says in [("", "line 1, column 1: the text ends"), ("[", "the text ends"), ("hello", "a value is expected"),
                               ("[1]", "an operation is an object"), ('{"op": "CenterCrop", "size": 2}', "[ ]"),
                               ('[\n {"op": "CentreCrop", "size": 2}]', "line 2, column 9: no operation \"CentreCrop\": did you"),
-                              ('[{"op": "CenterCrop", "sise": 2, "size": 3}]', 'no argument "sise": did you mean size?'),
+                              ('[{"op": "CenterCrop", "sise": 2, "size": 3}]',  # codespell:ignore sise
+                               'no argument "sise": did you mean size?'),  # codespell:ignore sise
                               ('[{"op": "CenterCrop"}]', 'CenterCrop: the argument "size" is missing'),
                               ('[{"op": "CenterCrop", "size": 2.5}]', "whole number of pixels"),
                               ('[{"op": "CenterCrop", "size": "2"}]', "a number is expected"),

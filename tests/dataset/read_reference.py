@@ -97,7 +97,7 @@ class Index:
         item = {"shard": shard, "offset": offset, "nbytes": nbytes, "xxh3": checksum, "form": form}
         if field["type"] in ("image", "mask"):
             item.update(zip(("height", "width", "channels", "bits", "orientation"),
-                            struct.unpack_from("<IIBBB", self.data, at + 32)))
+                            struct.unpack_from("<IIBBB", self.data, at + 32), strict=True))
             if flags & 1:
                 item["pixels_xxh3"] = self.u64(at + 48)
         elif ndim:

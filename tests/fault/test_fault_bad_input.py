@@ -54,7 +54,7 @@ class Case(unittest.TestCase):
         return self.dir / where
 
     def run_cli(self, *arguments, **options):
-        done = subprocess.run([CLI, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.dir,
+        done = subprocess.run([CLI, *arguments], capture_output=True, cwd=self.dir,
                               stdin=subprocess.DEVNULL, timeout=60, **options)
         self.assertGreaterEqual(done.returncode, 0, done.stderr)
         self.assertNotIn(b"Sanitizer", done.stderr, done.stderr.decode(errors="replace"))

@@ -19,7 +19,8 @@ import pli_slow_jpeg
 import pli_slow_jpeg_file
 import pli_slow_lz
 import pli_slow_wave
-from pli_slow_bits import Bits, Corrupt, need, take_sample
+from pli_slow_bits import Bits, need, take_sample
+from pli_slow_bits import Corrupt as Corrupt  # for those who import this
 from xxh3 import xxh3
 
 RAW, CONSTANT, PACKED, WAVE, LZ = range(5)
@@ -33,7 +34,7 @@ def parse_header(data):
     need(len(data) >= 40, "no room for a header")
     names = ("magic", "version", "content", "channels", "bits", "width", "height", "unit_log2", "transform", "flags",
              "max_error", "model_nbytes", "tier", "effort", "zero", "pixel_checksum", "head_checksum")
-    head = SimpleNamespace(**dict(zip(names, struct.unpack("<4s4B2H4BI2BH2Q", data[:40]))))
+    head = SimpleNamespace(**dict(zip(names, struct.unpack("<4s4B2H4BI2BH2Q", data[:40]), strict=True)))
     need(head.magic == b"\x89PLI" and head.version == 2 and head.content in (PIXELS, JPEG), "no PLI of version 2")
     need(1 <= head.channels <= 4 and head.bits in (8, 16), "channels or bits")
     need(head.width > 0 and head.height > 0 and 6 <= head.unit_log2 <= 9, "sizes")
@@ -86,16 +87,16 @@ def join_planes(planes, head):
     if head.transform == 1:
         half, mask = 1 << (head.bits - 1), (1 << head.bits) - 1
         green = planes[0]
-        red = [(p + g - half) & mask for p, g in zip(planes[1], green)]
-        blue = [(p + g - half) & mask for p, g in zip(planes[2], green)]
+        red = [(p + g - half) & mask for p, g in zip(planes[1], green, strict=True)]
+        blue = [(p + g - half) & mask for p, g in zip(planes[2], green, strict=True)]
         planes = [red, green, blue] + planes[3:]
-    return [sample for pixel in zip(*planes) for sample in pixel]
+    return [sample for pixel in zip(*planes, strict=True) for sample in pixel]
 
 
 def decode_packed(data, head, h, w):
     """Section 4."""
     need(head.edge == 64, "packed needs units of 64")
-    base, mask = 1 << head.bits, (1 << head.bits) - 1
+    mask = (1 << head.bits) - 1
     groups = -(-w // 8)
     records, at = [], 1
     for plane in range(head.channels):

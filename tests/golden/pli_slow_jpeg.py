@@ -132,7 +132,7 @@ class States:
         low = struct.unpack_from("<32H", data, at + 16)
         self.raw = Bits(data, at + 80, words_at)
         sizes = [exponents.take(4) for _ in range(LANES)]
-        self.x = [((1 << e) + self.raw.take(e) << 16) + half for e, half in zip(sizes, low)]
+        self.x = [((1 << e) + self.raw.take(e) << 16) + half for e, half in zip(sizes, low, strict=True)]
         self.raw.end()
         self.words = [word for word, in struct.iter_unpack("<H", data[words_at:])][::-1]
 
@@ -188,7 +188,7 @@ def decode_ends(states, squares, tables):
     for square in squares:
         kinds = [square.kinds[p] for p in square.positions]
         rest = take_planes(states.raw, [END_BITS[t] for t in kinds])
-        square.ends = {p: END_LOWEST[t] + r for p, t, r in zip(square.positions, kinds, rest)}
+        square.ends = {p: END_LOWEST[t] + r for p, t, r in zip(square.positions, kinds, rest, strict=True)}
         need(max(square.ends.values()) <= 63, "end of a block")
 
 
@@ -198,10 +198,10 @@ def decode_dc_tokens(states, squares, tables):
 
 
 def decode_dc_bits(raw, squares, tokens_of):
-    for square, tokens in zip(squares, tokens_of):
+    for square, tokens in zip(squares, tokens_of, strict=True):
         signs = [raw.take(1) if t else 0 for t in tokens]
         rest = take_planes(raw, [max(t - 2, 0) for t in tokens])
-        for p, t, sign, r in zip(square.positions, tokens, signs, rest):
+        for p, t, sign, r in zip(square.positions, tokens, signs, rest, strict=True):
             d = t if t < 3 else (1 << t - 2) + 1 + r
             before = square.blocks[p - 1][0] if p % 8 else square.blocks[p - 8][0] if p else 0
             value = before + (-d if sign else d)
@@ -211,7 +211,7 @@ def decode_dc_bits(raw, squares, tokens_of):
 def ac_context(tables, side, k, tokens, end):
     """Section 8.4; `tokens`: of the block, by zigzag number, DC counting as 0."""
     weights, bias = tables.weights[side, k]
-    total = bias + sum(w * G[tokens[i]] for w, i in zip(weights, FEATURES[k]))
+    total = bias + sum(w * G[tokens[i]] for w, i in zip(weights, FEATURES[k], strict=True))
     x = min(max(total >> 1, 0), 127)
     left = end - k
     distance = 0 if left == 0 else 1 if left <= 2 else 2 if left <= 6 else 3
@@ -246,8 +246,8 @@ def decode_ac_bits(raw, blocks):
                 goes_on = [i for i in goes_on if raw.take(1)]
                 for i in goes_on:
                     kinds[i] += 1
-            rest = take_planes(raw, [5 + kind if t == ESCAPE else max(t - 2, 0) for t, kind in zip(tokens, kinds)])
-            for block, t, sign, kind, r in zip(group, tokens, signs, kinds, rest):
+            rest = take_planes(raw, [5 + kind if t == ESCAPE else max(t - 2, 0) for t, kind in zip(tokens, kinds, strict=True)])
+            for block, t, sign, kind, r in zip(group, tokens, signs, kinds, rest, strict=True):
                 m = r + (AC_LOWEST[t] if t < ESCAPE else 1 + (32 << kind))
                 block.values[k] = -m if sign else m
 
@@ -280,7 +280,7 @@ def transform_8(i, shift, low, high):
     a = (t0 + t3, t1 + t2, t1 - t2, t0 - t3)
     b = (11363 * i[1] + 9633 * i[3] + 6437 * i[5] + 2260 * i[7], 9633 * i[1] - 2259 * i[3] - 11362 * i[5] - 6436 * i[7],
          6437 * i[1] - 11362 * i[3] + 2261 * i[5] + 9633 * i[7], 2260 * i[1] - 6436 * i[3] + 9633 * i[5] - 11363 * i[7])
-    sums = [p + q for p, q in zip(a, b)] + [p - q for p, q in zip(a[::-1], b[::-1])]
+    sums = [p + q for p, q in zip(a, b, strict=True)] + [p - q for p, q in zip(a[::-1], b[::-1], strict=True)]
     return [min(max(signed(s + (1 << shift - 1), 32) >> shift, low), high) for s in sums]
 
 
@@ -290,7 +290,7 @@ def samples_of_block(block, quants):
     for k, (u, v) in enumerate(ZIGZAG):
         columns[u][v] = signed(block[k] * quants[k], 16)
     columns = [transform_8(column, 11, -32768, 32767) for column in columns]
-    return [[s + 128 for s in transform_8(row, 18, -128, 127)] for row in zip(*columns)]
+    return [[s + 128 for s in transform_8(row, 18, -128, 127)] for row in zip(*columns, strict=True)]
 
 
 def samples_of(component):
@@ -325,7 +325,7 @@ def upsample(rows, x, y):
         out = []
         for r, row in enumerate(rows):
             for other, rounding in ((rows[max(r - 1, 0)], 1), (rows[min(r + 1, len(rows) - 1)], 2)):
-                q = [3 * a + b for a, b in zip(row, other)]
+                q = [3 * a + b for a, b in zip(row, other, strict=True)]
                 out.append(upsample_row(q, 2, (4, 8, 7)) if x == 2 else [v + rounding >> 2 for v in q])
         return out
     return [[v for v in row for _ in range(x)] for row in rows for _ in range(y)]
@@ -348,7 +348,7 @@ def pixels(frame):
         planes.append(upsample(samples_of(c), frame.h // c.h, frame.v // c.v))
     out = []
     for y in range(frame.height):
-        row = zip(*(plane[y][:frame.width] for plane in planes))
+        row = zip(*(plane[y][:frame.width] for plane in planes), strict=True)
         for pixel in row:
             out += color(*pixel) if frame.transform == 1 else pixel
     return out

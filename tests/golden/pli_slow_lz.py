@@ -163,7 +163,7 @@ def decode_pixels(lanes, u, head, tables):
                 pixels[i][b] = lanes.symbol(lane, tables[b if head.bits == 8 else min(b, 2 + b % 2)])
     out, mask = [], (1 << head.bits) - 1
     for pixel in pixels:
-        samples = pixel if head.bits == 8 else [low | high << 8 for low, high in zip(pixel[::2], pixel[1::2])]
+        samples = pixel if head.bits == 8 else [low | high << 8 for low, high in zip(pixel[::2], pixel[1::2], strict=True)]
         if u.green:
             samples = [samples[0] + samples[1] & mask, samples[1], samples[2] + samples[1] & mask] + samples[3:]
         out.append(tuple(samples))

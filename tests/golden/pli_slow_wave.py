@@ -104,7 +104,7 @@ def decode_tokens(data, at, head, tables, coded, h, w):
     need(words_at <= len(data) and (len(data) - words_at) % (k // 8) == 0, "raw bytes")
     raw = Bits(data, raw_at, words_at)
     sizes = [exponents.take(exponent_bits) for _ in range(LANES)]
-    states = [((1 << e) + raw.take(e) << k) + half for e, half in zip(sizes, low)]
+    states = [((1 << e) + raw.take(e) << k) + half for e, half in zip(sizes, low, strict=True)]
     bits_at = raw.end()
     words = [word for word, in struct.iter_unpack(f"<{half_type}", data[words_at:])]
     take_units = take_pairs if head.bits == 8 else take_samples
@@ -154,7 +154,7 @@ def context_of_pair(planes, coded, j, y, p, head, tables, across):
 
     here = planes[j]
     if head.transform == 1 and coded[j].plane == 2 and j > 0:
-        z = sum(g(tokens, 0, 0) for tokens, record in zip(planes, coded) if record.plane == 1)
+        z = sum(g(tokens, 0, 0) for tokens, record in zip(planes, coded, strict=True) if record.plane == 1)
     else:
         z = g(here, 0, -2)
     energy = 2 * (g(here, 0, -1) + g(here, -1, 0)) + g(here, -2, 0) + (g(here, -1, -1) + g(here, -2, 1) + 1 >> 1) + z
@@ -169,9 +169,9 @@ def join_pairs(rest, planes, steps, h, w):
         tokens = [planes[j][i] for j, i in places]
         first = [rest.take(PAIRS[token][0]) for token in tokens]
         second = [rest.take(PAIRS[token][1]) for token in tokens]
-        for (j, i), pair in zip(places, map(pair_of, tokens, first, second)):
+        for (j, i), pair in zip(places, map(pair_of, tokens, first, second), strict=True):
             y, p = divmod(i, across)
-            for x, residual in zip(range(2 * p, w), pair):
+            for x, residual in zip(range(2 * p, w), pair, strict=False):
                 out[j][y * w + x] = residual
     return out
 
@@ -217,7 +217,7 @@ def context_of_sample(planes, coded, j, y, x, head, tables, w):
         return tokens[(y + dy) * w + x + dx] if inside else 0
 
     def of_plane(number):
-        return sum(tokens[y * w + x] for tokens, record in zip(planes, coded) if record.plane == number)
+        return sum(tokens[y * w + x] for tokens, record in zip(planes, coded, strict=True) if record.plane == number)
 
     here, plane = planes[j], coded[j].plane
     a = g(here, 0, -1) + g(here, -1, 0) + g(here, -1, 1) + g(here, -2, 0)
@@ -234,7 +234,7 @@ def context_of_sample(planes, coded, j, y, x, head, tables, w):
 def join_samples(rest, planes, order):
     """Tokens, signs and raw bits -> residuals."""
     signs = [rest.take(1) if planes[j][i] else 0 for j, i in order]
-    for (j, i), sign in zip(order, signs):
+    for (j, i), sign in zip(order, signs, strict=True):
         token = planes[j][i]
         if token == 24:
             token = 24 + rest.take(3)
@@ -258,14 +258,14 @@ def predict(record, residuals, head, tables, h, w):
         if n:
             left = near[0]
             *k, a, b = filters[n - 1]
-            total = 32 * left + 16 + sum(c * (v - left) for c, v in zip(k, near[1:]))
+            total = 32 * left + 16 + sum(c * (v - left) for c, v in zip(k, near[1:], strict=True))
             if head.transform == 1 and record.plane in (1, 2):
                 total += a * residuals[0][i] + (b * residuals[1][i] if record.plane == 2 else 0)
             p = min(max(signed(total, wide) >> 5, 0), mask)
         else:
             p = plain(record.predictor, *near[:3])
             if record.taps:
-                p += signed(sum(c * r[i] for c, r in zip(record.taps, residuals)) + 16, wide) >> 5
+                p += signed(sum(c * r[i] for c, r in zip(record.taps, residuals, strict=False)) + 16, wide) >> 5
         s.append(p + own[i] & mask)
     return s
 

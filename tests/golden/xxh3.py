@@ -96,7 +96,7 @@ def long(data):
     for stripe in range((n - 1) // STRIPE):
         accumulate(acc, data, STRIPE * stripe, secrets[stripe % BLOCK_STRIPES])
         if stripe % BLOCK_STRIPES == BLOCK_STRIPES - 1:
-            acc = [(a ^ a >> 47 ^ s) * P32[0] & M64 for a, s in zip(acc, scramble)]
+            acc = [(a ^ a >> 47 ^ s) * P32[0] & M64 for a, s in zip(acc, scramble, strict=True)]
     accumulate(acc, data, n - STRIPE, struct.unpack_from("<8Q", SECRET, LAST - 7))
     h = n * P64[0]
     for i in range(4):

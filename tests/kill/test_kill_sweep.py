@@ -42,7 +42,11 @@ def states(seed):
     yield "names alone", always, never
     for i in range(4 if LONG else 1):
         chance = random.Random(seed * 10 + i)
-        yield f"subset {seed * 10 + i}", lambda: chance.random() < 0.5, lambda: chance.random() < 0.5
+
+        def either(chance=chance):
+            return chance.random() < 0.5
+
+        yield f"subset {seed * 10 + i}", either, either
 
 
 class Sweep(cli_case.Case):
@@ -56,7 +60,7 @@ class Sweep(cli_case.Case):
         env = {**os.environ, "LD_PRELOAD": SHIM, "PST_KILL_ROOT": str(self.root), "PST_KILL_LOG": str(self.log),
                "PST_KILL_AT": str(at)}
         done = subprocess.run([cli_case.CLI, *map(str, arguments)], cwd=self.root, env=env, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+                              capture_output=True, timeout=120)
         self.assertIn(done.returncode, (0, KILLED), done.stderr.decode(errors="replace"))
         return done.returncode == 0
 

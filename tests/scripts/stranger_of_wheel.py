@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import stranger
 
 PEERS = {"torch": "torch", "pillow": "PIL.Image", "opencv": "cv2", "torchvision": "torchvision.io", "dali": "nvidia.dali",

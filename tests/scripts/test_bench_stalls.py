@@ -1,6 +1,7 @@
 """The parts of bench/stalls that measure nothing: rates and their sources, stalls of hand-worked cases."""
 
 import pytest
+
 from bench_modules import load
 
 model, sets, cell, tables = (load("stalls", name) for name in ("model", "sets", "cell", "tables"))

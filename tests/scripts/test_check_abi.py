@@ -3,9 +3,10 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 import check_abi
 import check_symbols
-import pytest
 
 
 @pytest.fixture

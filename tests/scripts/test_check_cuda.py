@@ -4,8 +4,9 @@ import os
 import shutil
 from pathlib import Path
 
-import check_cuda
 import pytest
+
+import check_cuda
 
 OUTPUT = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'psti_a' for 'sm_90'

@@ -5,6 +5,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 import check
 import check_circles
 import check_docs
@@ -13,7 +15,6 @@ import check_steps
 import check_style
 import check_symbols
 import check_types
-import pytest
 
 ROOT = Path(check_docs.__file__).resolve().parent.parent
 

@@ -1,7 +1,8 @@
 """check_rooms.py must see every kind of hole in a wall, and must not see holes where there are none."""
 
-import check_rooms
 import pytest
+
+import check_rooms
 
 
 def findings(tmp_path, files):

@@ -1,7 +1,8 @@
 """check_style.py must see each breach of the rules once, at its line."""
 
-import check_style
 import pytest
+
+import check_style
 
 HEAD = "/* a.c - a file that is there for this test. */\n"
 

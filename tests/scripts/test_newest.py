@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 
-import check_newest as newest
 import pytest
+
+import check_newest as newest
 from check_newest import FAILS, UNTRIED, WORKS, Row
 
 ALL_SKIPPED = """ss                                                          [100%]

@@ -4,9 +4,10 @@ import json
 import stat
 import sys
 
+import pytest
+
 import bench
 import fuzz
-import pytest
 
 STATS = 'echo "stat::number_of_executed_units: 100" >&2; echo "#1 INITED cov: 7 ft: 1" >&2'
 

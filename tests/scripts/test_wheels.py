@@ -6,8 +6,9 @@ import re
 import tarfile
 import tomllib
 
-import dependencies
 import pytest
+
+import dependencies
 import release
 import wheels
 from dependencies import ROOT
