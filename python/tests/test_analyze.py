@@ -17,7 +17,7 @@ import pytest
 from PIL import Image as PilImage
 
 import penstock as ps
-from penstock import _analyze, _analyze_machine, _analyze_phases
+from penstock import _analyze, _analyze_finish, _analyze_machine, _analyze_phases
 from penstock import transforms as T
 from penstock.report import Report
 
@@ -210,7 +210,7 @@ def test_ranks_tell_gradients_from_computing() -> None:
             "cold": {"step_seconds": step, "wait_seconds_per_batch": wait, "samples_per_second": 1},
         }
 
-    first, second = _analyze.ranks_of([phases(0.25, 0.01), phases(0.11, 0.15)])
+    first, second = _analyze_finish.ranks_of([phases(0.25, 0.01), phases(0.11, 0.15)])
     assert first["phases"]["cold"]["gradient_wait_seconds"] == pytest.approx(0.15)
     assert first["phases"]["cold"]["compute_seconds"] == pytest.approx(0.1)
     assert "straggler" not in first["phases"]["cold"] and second["phases"]["cold"]["straggler"] is True

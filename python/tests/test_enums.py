@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock import _detection, _image, _loader_options, _options, _policies, _transform, transforms, writer
+from penstock import _detection, _image, _loader_options, _options, _policies, _transform, transforms
+from penstock import _writer as writer
 
 HEADERS = Path(__file__).resolve().parents[2] / "include" / "penstock"
 
@@ -80,9 +81,9 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
         (
             "pst_writer_mode",
             {
-                "PST_WRITER_CREATE": writer._CREATE,
-                "PST_WRITER_RESUME": writer._RESUME,
-                "PST_WRITER_APPEND": writer._APPEND,
+                "PST_WRITER_CREATE": writer.CREATE,
+                "PST_WRITER_RESUME": writer.RESUME,
+                "PST_WRITER_APPEND": writer.APPEND,
             },
         ),
         (

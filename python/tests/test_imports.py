@@ -935,7 +935,7 @@ def spoil(value, rng):
 
 
 def test_spoiled_coco(tmp_path):
-    from penstock import _imports
+    from penstock import _imports_given, _imports_run
 
     rng = np.random.default_rng(5)
     rle = {"size": [H, W], "counts": compressed([100, 50, H * W - 150])}
@@ -946,11 +946,11 @@ def test_spoiled_coco(tmp_path):
     for _ in range(600):
         file.write_text(json.dumps(spoil(spoil(whole_file, rng), rng)))
         try:
-            given = _imports.Given(paint=("mask", "instances"), drop=bool(rng.integers(2)))
-            source = _imports.open_source(str(folder), given, str(file), False, False)
+            given = _imports_given.Given(paint=("mask", "instances"), drop=bool(rng.integers(2)))
+            source = _imports_run.open_source(str(folder), given, str(file), False, False)
             source.schema()
             for name in source.names():
-                source.sample(name, H, W, _imports.Drops(given.drop))
+                source.sample(name, H, W, _imports_given.Drops(given.drop))
             n_good += 1
         except ps.PenstockError as error:
             assert str(error)
@@ -959,14 +959,14 @@ def test_spoiled_coco(tmp_path):
 
 
 def test_spoiled_xml_and_citypersons(tmp_path):
-    from penstock import _imports
+    from penstock import _imports_given, _imports_run
 
     rng = np.random.default_rng(6)
     folder = voc(tmp_path / "VOC", {"a": xml(thing("cat") + thing("dog", more=HEAD)), "b": xml(thing("person"))})
     city = citypersons(tmp_path / "city", {"bonn_000001_000019": []})
     file = next((city / "gtBboxCityPersons").rglob("*.json"))
     content = (folder / "Annotations/a.xml").read_bytes()
-    given = _imports.Given()
+    given = _imports_given.Given()
     n_bad = 0
     for _ in range(300):
         spoiled = bytearray(content)
@@ -978,9 +978,9 @@ def test_spoiled_xml_and_citypersons(tmp_path):
         file.write_text(json.dumps(spoil({"imgHeight": H, "imgWidth": W, "objects": [person(), person("ignore")]}, rng)))
         for kind in ("voc", "city"):
             try:
-                source = _imports.open_source(str(folder if kind == "voc" else city), given, None, kind == "voc", kind == "city")
+                source = _imports_run.open_source(str(folder if kind == "voc" else city), given, None, kind == "voc", kind == "city")
                 for name in source.names():
-                    source.sample(name, H, W, _imports.Drops(False))
+                    source.sample(name, H, W, _imports_given.Drops(False))
             except ps.PenstockError as error:
                 assert error.file
                 n_bad += 1

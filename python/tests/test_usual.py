@@ -16,7 +16,7 @@ import pytest
 import penstock as ps
 from conftest import needs_highs
 from flat import keywords
-from penstock import _arguments, _cli, _loader_options, _outputs, _plan_text, _report_text, _usual
+from penstock import _arguments, _cli, _loader_options, _outputs, _plan_text, _report_text, _transform_words, _usual
 from penstock import transforms as T
 
 needs_solver = needs_highs()
@@ -122,10 +122,10 @@ def test_the_size_of_the_usual_crop(folder: Path) -> None:
 
 
 def test_words_of_operations() -> None:
-    assert _usual.words(None) == "none" and _usual.words([]) == "none"
-    assert _usual.words([T.Resize(8), T.RandomHorizontalFlip(0.3)]) == "Resize(8), RandomHorizontalFlip(p=0.3)"
-    assert _usual.words({"image": [T.CenterCrop((8, 9))]}) == "image: CenterCrop(8x9)"
-    assert _usual.words([T.RandomApply([T.GaussianBlur(3, (0.1, 2.0))], 0.5)]) == "RandomApply(...)"
+    assert _transform_words.words(None) == "none" and _transform_words.words([]) == "none"
+    assert _transform_words.words([T.Resize(8), T.RandomHorizontalFlip(0.3)]) == "Resize(8), RandomHorizontalFlip(p=0.3)"
+    assert _transform_words.words({"image": [T.CenterCrop((8, 9))]}) == "image: CenterCrop(8x9)"
+    assert _transform_words.words([T.RandomApply([T.GaussianBlur(3, (0.1, 2.0))], 0.5)]) == "RandomApply(...)"
 
 
 @needs_solver

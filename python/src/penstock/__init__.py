@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from ._analyze import analyze
     from ._image import ImageInfo, decode, probe
     from ._plan import Plan, plan
+    from ._question import whatif
+    from ._transform import IMAGENET_MEAN, IMAGENET_STD
     from ._tune import Tuned, tune
-    from ._whatif import whatif
     from .arguments import (
         Annotations,
         CacheUse,
@@ -69,11 +70,6 @@ if TYPE_CHECKING:
     )
 
 __version__: str = _native.version
-
-#: Means of ImageNet's channels (red, green, blue), as torchvision has them, for ``transforms.Normalize``.
-IMAGENET_MEAN: tuple[float, float, float] = (0.485, 0.456, 0.406)
-#: Standard deviations of ImageNet's channels, for ``transforms.Normalize``.
-IMAGENET_STD: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
 __all__ = [
     "IMAGENET_MEAN",
@@ -146,7 +142,8 @@ _HOMES = {
     "analyze": "_analyze",
     **dict.fromkeys(("Plan", "plan"), "_plan"),
     **dict.fromkeys(("Tuned", "tune"), "_tune"),
-    "whatif": "_whatif",
+    "whatif": "_question",
+    **dict.fromkeys(("IMAGENET_MEAN", "IMAGENET_STD"), "_transform"),
     **dict.fromkeys(
         (
             "Annotations",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 import os
 import re
 import time
@@ -12,8 +11,8 @@ from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from . import _analyze_probe, _native, _options, _whatif
-from . import accelerators as _accelerators
+from . import _analyze_probe, _native, _options
+from ._analyze_finish import accelerator_of, finished, half
 from ._analyze_loader import PROBE_NBYTES, PROBE_SAMPLES, LoaderSubject
 from ._usual import usual
 from .accelerators import Accelerator
@@ -46,14 +45,6 @@ def seconds_of(budget: float | str) -> float:
     if not 1 <= seconds <= 86400:
         raise ArgumentError(f'budget is seconds, or a text such as "60s" or "2min", of at least 1 s, not {budget!r}')
     return seconds
-
-
-def _accelerator(given: Accelerator | str | float | None, batch_size: int) -> Accelerator | None:
-    if given is None or isinstance(given, Accelerator):
-        return given
-    if isinstance(given, str):
-        return _accelerators.by_name(given)
-    return _accelerators.of_rate(float(given), batch_size)
 
 
 def analyze(
@@ -105,7 +96,7 @@ def analyze(
         return _analyze_torch.analyze(loader, step, seconds, accelerator, accelerators, forms, say)
     if not isinstance(loader, Loader):
         loader = usual(batch_size, accelerator)(loader)
-    fed = _accelerator(accelerator, loader.batch_size)
+    fed = accelerator_of(accelerator, loader.batch_size)
     with LoaderSubject(loader) as subject:
         for line in subject.assumed.values():
             say(line)
@@ -179,8 +170,7 @@ class _Analysis:
         data = self._data(forms_found, stages, storage)
         data["machine"]["other_cores"] = round(others.cores(), 3)
         data["seconds"] = round(time.perf_counter() - start, 2)
-        _finish(data)
-        return Report(data)
+        return finished(data)
 
     def _single(self) -> phases.Phase | None:
         """The cost of a sample with one worker: with that of all workers it says how cores add up."""
@@ -338,17 +328,17 @@ class _Analysis:
 
     def _bands(self, cpu: float, storage: Any) -> dict[str, float]:
         alone = self.alone
-        band = _half(alone.cpu_low, alone.cpu_high, alone.cpu_seconds)
+        band = half(alone.cpu_low, alone.cpu_high, alone.cpu_seconds)
         if self.single is not None:
             one = self.single.cpu_seconds - self.single.caller_cpu_seconds / self.subject.batch_size
             band = max(band, abs(one / cpu - 1) / 2)
         bands = {"cpu_band": min(band, 0.5), "storage_band": 0.0, "step_band": 0.0}
         if storage is not None:
             rate = storage[0].rate
-            bands["storage_band"] = min(_half(rate.low, rate.high, rate.samples_per_second), 0.5)
+            bands["storage_band"] = min(half(rate.low, rate.high, rate.samples_per_second), 0.5)
         if "resident" in self.phases:
             rate = self.phases["resident"].rate
-            bands["step_band"] = min(_half(rate.low, rate.high, rate.samples_per_second), 0.5)
+            bands["step_band"] = min(half(rate.low, rate.high, rate.samples_per_second), 0.5)
         return bands
 
     def _stages(self, probed: dict[str, float], cpu: float) -> list[dict[str, Any]]:
@@ -382,102 +372,3 @@ def _scale(costs: dict[str, float], scales: dict[str, float], own: dict[str, flo
     ratio = own.get("cpu_sd_seconds", 0.0) / own["cpu_seconds"]
     scaled.setdefault("cpu_sd_seconds", ratio * scaled["cpu_seconds"])
     return scaled
-
-
-def _half(low: float, high: float, mean: float) -> float:
-    if not (math.isfinite(low) and math.isfinite(high)) or mean <= 0:
-        return 0.5
-    return (high - low) / 2 / mean
-
-
-def _finish(data: dict[str, Any]) -> None:
-    """Adds what follows from the measurements: stalls by difference, the model's check, and the ranks."""
-    rates = {name: phase["samples_per_second"] for name, phase in data["phases"].items()}
-    data["stall"] = stalls(rates)
-    data["check"] = _check(data, rates)
-    data["ranks"] = _ranks(data)
-
-
-def stalls(rates: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Returns for "warm" and "cold" the parts of a sample's time: compute, upload, prepare, fetch."""
-    found: dict[str, dict[str, float]] = {}
-    if not {"resident", "prepared", "warm"} <= rates.keys():
-        return found
-    for name in ("warm", "cold"):
-        if name not in rates:
-            continue
-        whole = 1 / rates[name]
-        own, prepared, warm = (1 / rates[phase] for phase in ("resident", "prepared", "warm"))
-        own = min(own, whole)
-        upload = min(max(prepared - own, 0.0), whole - own)
-        prepare = min(max(min(warm, whole) - own - upload, 0.0), whole - own - upload)
-        fetch = max(whole - own - upload - prepare, 0.0)
-        found[name] = {"compute": own / whole, "upload": upload / whole, "prepare": prepare / whole, "fetch": fetch / whole}
-    return found
-
-
-def _check(data: dict[str, Any], rates: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Compares the model with the phases that it was not made from."""
-    found = {}
-    questions: dict[str, dict[str, Any]] = {
-        "warm": {"cache": float(data["subject"]["nbytes"]) * 4 + 1, "ranks": 1},
-        "cold": {"cache": 0, "page_cache": 0, "ranks": 1},
-    }
-    for name, question in questions.items():
-        if name in rates and data["accelerator"]["step_seconds"] > 0:
-            # What other processes took was not there to be used.
-            left = max(data["machine"]["cores"] - data["phases"][name]["other_cores"], 0.1)
-            predicted = _whatif.predict(
-                data, {**question, "cores": left, "workers": data["subject"]["workers"]}
-            ).samples_per_second
-            found[name] = {"predicted": predicted, "measured": rates[name], "error": predicted / rates[name] - 1, "cores": left}
-    return found
-
-
-def _ranks(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Collects the phases of all ranks, and tells waiting for gradients from computing.
-
-    The step of the phase "resident" has every rank at the same pace, so it is computing. What a step takes longer in "warm" or
-    "cold" is waiting for the slowest rank: the one that waits longest for its data and least for the others.
-    """
-    import sys
-
-    mine = {
-        name: {key: phase[key] for key in ("samples_per_second", "wait_seconds_per_batch", "step_seconds")}
-        for name, phase in data["phases"].items()
-    }
-    distributed = sys.modules.get("torch.distributed")
-    if (
-        not distributed
-        or not distributed.is_available()
-        or not distributed.is_initialized()
-        or distributed.get_world_size() < 2
-    ):
-        return []
-    gathered: list[Any] = [None] * distributed.get_world_size()
-    distributed.all_gather_object(gathered, mine)
-    return ranks_of(gathered)
-
-
-def ranks_of(gathered: Sequence[dict[str, dict[str, float]]]) -> list[dict[str, Any]]:
-    """Returns for each rank and phase: computing, waiting for gradients, waiting for data, in seconds of a step."""
-    found: list[dict[str, Any]] = []
-    for rank, phase_of in enumerate(gathered):
-        own = phase_of.get("resident", {}).get("step_seconds", 0.0)
-        entry: dict[str, Any] = {"rank": rank, "phases": {}}
-        for name in ("warm", "cold"):
-            if name in phase_of:
-                step = phase_of[name]["step_seconds"]
-                entry["phases"][name] = {
-                    "compute_seconds": min(own, step),
-                    "gradient_wait_seconds": max(step - own, 0.0),
-                    "data_wait_seconds": phase_of[name]["wait_seconds_per_batch"],
-                }
-        found.append(entry)
-    for name in ("warm", "cold"):
-        there = [entry for entry in found if name in entry["phases"]]
-        if len(there) < 2:
-            continue
-        slowest = max(there, key=lambda entry: entry["phases"][name]["data_wait_seconds"])
-        slowest["phases"][name]["straggler"] = True
-    return found

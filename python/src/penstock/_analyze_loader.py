@@ -17,7 +17,7 @@ from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from . import _arguments, _loader_options, _usual
+from . import _arguments, _loader_options, _transform_words
 from ._analyze_probe import forever, gpu_costs, spread
 from ._outputs import need_room
 from .cache import Cache
@@ -98,7 +98,7 @@ class LoaderSubject:
     def described(self) -> dict[str, Any]:
         """Returns what the loader delivers, and which of its arguments nobody gave, for a report."""
         return {
-            "transforms": _usual.plain(self.given["transforms"]),
+            "transforms": _transform_words.plain(self.given["transforms"]),
             "fields": None if self.given["fields"] is None else list(self.given["fields"]),
             "per_box": None if self.given["per_box"] is None else _named(self.given["per_box"]),
             "assumed": list(self.assumed),

@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from . import _arguments, _image, _options, cuda, pli, transforms
+from . import _arguments, _image, _options, cuda, transforms
+from . import _pli as pli
+from ._schema import Boxes, Image
+from ._writer import Writer
 from .cache import Cache
 from .errors import ArgumentError, PenstockError
 from .loader import Loader
-from .writer import Boxes, Image, Writer
 
 if TYPE_CHECKING:
     from ._stats import LoaderStats

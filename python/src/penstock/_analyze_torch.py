@@ -11,8 +11,10 @@ from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from . import _analyze_probe, _native
+from . import _analyze_probe, _native, transforms
+from ._analyze_finish import accelerator_of, finished, half
 from ._analyze_steer import Board, Steered
+from ._transform import IMAGENET_MEAN, IMAGENET_STD
 from .accelerators import Accelerator
 from .errors import PenstockError
 from .report import KIND, VERSION, Report
@@ -39,10 +41,8 @@ def analyze(
     say: Callable[[str], Any],
 ) -> Report:
     """Analyses a DataLoader in this process: see :func:`penstock.analyze`."""
-    from ._analyze import _accelerator
-
     batch_size = int(loader.batch_size or 1)
-    fed: Accelerator | None = _accelerator(accelerator, batch_size)
+    fed: Accelerator | None = accelerator_of(accelerator, batch_size)
     work: phases.Step = step or (phases.sleeper(fed.step_seconds * batch_size / fed.batch_size) if fed else phases.nothing)
     start = time.perf_counter()
     board = Board.make()
@@ -56,14 +56,7 @@ def analyze(
     finally:
         board.close()
     data["seconds"] = round(time.perf_counter() - start, 2)
-    return finish(data)
-
-
-def finish(data: dict[str, Any]) -> Report:
-    from ._analyze import _finish
-
-    _finish(data)
-    return Report(data)
+    return finished(data)
 
 
 def build(
@@ -181,8 +174,6 @@ def _stages(steered: Steered, demands: dict[str, float]) -> list[dict[str, Any]]
 
 
 def _bands(steered: Steered) -> dict[str, float]:
-    from ._analyze import _half
-
     worker = steered.worker.get("warm") or (0.0,) * 6
     mean = worker[2] / max(worker[0], 1.0)
     spread = math.sqrt(max(worker[3] / max(worker[0], 1.0) - mean * mean, 0.0))
@@ -191,7 +182,7 @@ def _bands(steered: Steered) -> dict[str, float]:
     for member, name in (("storage_band", "cold"), ("step_band", "resident")):
         phase = steered.phases.get(name)
         rate = phase.rate if phase else None
-        bands[member] = min(_half(rate.low, rate.high, rate.samples_per_second), 0.5) if rate else 0.0
+        bands[member] = min(half(rate.low, rate.high, rate.samples_per_second), 0.5) if rate else 0.0
     return bands
 
 
@@ -205,8 +196,6 @@ def common_folder(paths: Sequence[str]) -> str:
 
 def chain_of(batch: Any) -> tuple[list[Any], str]:
     """Returns Penstock's operations for batches of the shape that the DataLoader gave, and what they are in words."""
-    from . import IMAGENET_MEAN, IMAGENET_STD, transforms
-
     values = list(batch.values()) if isinstance(batch, dict) else list(batch) if isinstance(batch, (list, tuple)) else [batch]
     for value in values:
         shape = tuple(getattr(value, "shape", ()))

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from . import _analyze_probe, _files, _loader_set, _outputs, _usual, _whatif, accelerators
+from . import _analyze_probe, _files, _loader_set, _outputs, _transform_words, _usual, _whatif, accelerators
 from ._cli_pack import PARTS, pack_verb
 from .errors import ArgumentError, PenstockError, UnsupportedError
 from .report import Report, load_machine
@@ -121,7 +121,7 @@ def _usual_of(given: argparse.Namespace, accelerator: Any) -> _usual.Usual:
     return _usual.Usual(
         batch_size=given.batch_size,
         usual_batch=_usual.batch_of(accelerator),
-        transforms=None if given.transforms is None else _usual.read_transforms(given.transforms),
+        transforms=None if given.transforms is None else _transform_words.read_transforms(given.transforms),
         size=side if side is None else tuple(side),
         fields=_list(given.fields),
         per_box=_per_box(given.per_box),
@@ -253,9 +253,9 @@ def _of_command(given: argparse.Namespace) -> Report:
     if not words:
         raise ArgumentError("--command is empty")
     _need_torch(words[0])
-    from ._analyze import ranks_of, seconds_of
+    from ._analyze import seconds_of
+    from ._analyze_finish import finished, ranks_of
     from ._analyze_machine import scratch_directory
-    from ._analyze_torch import finish
 
     with scratch_directory("analyze") as folder:
         out = os.path.join(folder, "report.json")
@@ -289,7 +289,7 @@ def _of_command(given: argparse.Namespace) -> Report:
         for file_name in files:
             with open(file_name, encoding="utf-8") as file:
                 found.append(json.load(file))
-    report = finish(found[0])
+    report = finished(found[0])
     if len(found) > 1:
         report.data["ranks"] = ranks_of([data["phases"] for data in found])
         report.data["subject"]["ranks"] = len(found)

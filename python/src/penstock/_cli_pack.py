@@ -11,8 +11,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from ._pack import pack
+from ._pack_report import PackReport
 from .errors import PenstockError
-from .writer import PackReport, pack
 
 _OK, _FAILED, _INTERRUPTED = 0, 1, 130
 PARTS = ("status", "text", "room", "dataset", "sample", "file", "offset", "codec", "os_error")

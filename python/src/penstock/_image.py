@@ -40,6 +40,11 @@ def form_number(form: str | None) -> int:
     return number
 
 
+def stored_form(form: str) -> str:
+    """Returns "pli" for "pli-small" and the like; other forms as they are."""
+    return "pli" if form.startswith("pli-") and form != "pli-jpeg" else form
+
+
 @contextmanager
 def whole(data: Any) -> Iterator[Any]:
     """Gives the bytes of `data`: those of the file if it is a path (str or os.PathLike). Errors then name the file."""

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ._files import parse, read_file
-from ._imports import (
+from ._imports_given import (
     AnnotationError,
     Drops,
     Given,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._files import parse, read_file
-from ._imports import (
+from ._imports_given import (
     AnnotationError,
     Drops,
     Given,

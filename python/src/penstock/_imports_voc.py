@@ -10,7 +10,7 @@ from typing import Any
 from xml.parsers import expat
 
 from ._files import read_file
-from ._imports import (
+from ._imports_given import (
     AnnotationError,
     Drops,
     Given,

@@ -7,12 +7,26 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from .loader import Loader
+from typing import Any, Protocol, TextIO
 
 _TERMINAL_S, _FILE_S = 1.0, 10.0  # between two lines
+
+
+class Shown(Protocol):
+    """What of a loader the line tells."""
+
+    _received: list[Any]
+    _final: Any
+
+    @property
+    def batch_size(self) -> int: ...
+
+    @property
+    def rank(self) -> int: ...
+
+    def stats(self) -> Any: ...
+
+    def _open(self) -> Any: ...
 
 
 def wanted(live: bool | None) -> bool:
@@ -22,7 +36,7 @@ def wanted(live: bool | None) -> bool:
     return os.environ.get("PENSTOCK_LIVE", "0") not in ("", "0")
 
 
-def line(loader: Loader) -> str:
+def line(loader: Shown) -> str:
     """Returns the line: epoch, step, rate, time of a step, stall."""
     stats = loader.stats()
     step, window = stats["step"], stats["step"]["window"]
@@ -45,7 +59,7 @@ class Live:
         self._due = time.monotonic() + self._seconds
         self._length = 0
 
-    def batch(self, loader: Loader, ends: bool) -> None:
+    def batch(self, loader: Shown, ends: bool) -> None:
         """A batch was delivered, or the epoch has ended. Errors of the stream are left alone: it is only a line."""
         now = time.monotonic()
         if (now < self._due and not ends) or loader.rank != 0:
@@ -67,7 +81,7 @@ class Live:
 
 
 @contextlib.contextmanager
-def peers_wait(loader: Loader) -> Iterator[None]:
+def peers_wait(loader: Shown) -> Iterator[None]:
     """Counts the time inside as waiting for other ranks, in the step under way."""
     begun = time.perf_counter_ns()
     try:

@@ -8,17 +8,29 @@ right, else the loader goes back to the place after the newest batch that was re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from . import _function_loop, _functions, _native
 from ._html import Batch
 from ._loader_pass import Place, State
 
-if TYPE_CHECKING:
-    from .loader import Loader
-
-
 _ELSEWHERE = Place((), 0, 0)  # no pass is here
+
+
+class Made(Protocol):
+    """What of a loader the making of its batches needs."""
+
+    _received: list[Place]
+    _wrap: Any
+
+    @property
+    def dataset(self) -> Any: ...
+
+    def _arrays(self, batch: _native.Batch) -> Any: ...
+
+    def _one(self, epoch: int, sample: int) -> dict[str, Any]: ...
+
+    def _deliver(self, batch: Any) -> Any: ...
 
 
 class Maker:
@@ -40,7 +52,7 @@ class Maker:
         """The place is going to be another one than `here`, in the same epoch."""
         self._begun = here
 
-    def make(self, loader: Loader, native: _native.Loader, here: Place) -> tuple[Any, Place] | None:
+    def make(self, loader: Made, native: _native.Loader, here: Place) -> tuple[Any, Place] | None:
         """Returns the batch after `here`, and the place after it. None: there is none."""
         if self._begun is not None and self._begun is not here:
             if here.left == 0:
@@ -67,7 +79,7 @@ class Maker:
         self._begun = None
 
     def _made_by_workers(
-        self, functions: _function_loop.Pipeline, loader: Loader, native: _native.Loader, here: Place
+        self, functions: _function_loop.Pipeline, loader: Made, native: _native.Loader, here: Place
     ) -> tuple[Any, Place] | None:
         if functions.is_torn:
             self._begun = _ELSEWHERE  # an exception after mend() must not forget that the loader is too far
@@ -85,7 +97,7 @@ class Maker:
             raise
 
 
-def _with_receipt(batch: Any, loader: Loader, here: Place, place: Place) -> Any:
+def _with_receipt(batch: Any, loader: Made, here: Place, place: Place) -> Any:
     """Puts a receipt into a batch of the loader's own kind (_native_delivery.c)."""
     if type(batch) is Batch:
         batch.receipt = _native.Receipt(loader._received, here, place)
@@ -99,14 +111,14 @@ def place_behind(start: State, left: int, n: int, stride: int) -> State:
     return (epoch + 1, 0, *more) if n >= left else (epoch, position + n * stride, *more)
 
 
-def _samples(loader: Loader, batch: _native.Batch) -> list[int]:
+def _samples(loader: Made, batch: _native.Batch) -> list[int]:
     index = loader._wrap(batch.index())
     if not isinstance(index, _native.Tensor):
         return index.tolist()  # type: ignore[no-any-return]
     return memoryview(index).tolist() if index.device == "cpu" else []
 
 
-def _note(error: BaseException, loader: Loader, epoch: int, step: int, samples: Sequence[int]) -> None:
+def _note(error: BaseException, loader: Made, epoch: int, step: int, samples: Sequence[int]) -> None:
     """Says of which batch an exception is."""
     where = f"data set {loader.dataset.path!r}, {_functions.named(epoch, step, samples)}"
     if not any(note.startswith("penstock: ") for note in getattr(error, "__notes__", ())):

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from . import _native
 from .errors import StateError
-
-if TYPE_CHECKING:
-    from .loader import Loader
 
 State = tuple[int, ...]  # of the C library, in the order of _loader_state.KEYS
 
@@ -22,6 +19,16 @@ class Place(NamedTuple):
     state: State
     taken: int  # batches received or skipped
     left: int  # batches to come
+
+
+class Passed(Protocol):
+    """What of a loader its passes, and samplers, need."""
+
+    _serial: int
+
+    def _make(self, serial: int, here: Place) -> tuple[Any, Place] | None: ...
+
+    def _agree_on_epoch(self, epoch: int) -> None: ...
 
 
 def refuse_copies(path: str, maker: int, world_size: int | None) -> None:
@@ -48,7 +55,7 @@ exiting = threading.Event()  # the interpreter ends; loaders are stopped
 class EpochSetter:
     """The part of torch's samplers that frameworks use to count epochs."""
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Passed) -> None:
         self._loader = loader
 
     def set_epoch(self, epoch: int) -> None:
@@ -58,7 +65,7 @@ class EpochSetter:
 class Pass(_native.Delivery):
     """One pass over the loader: what ``iter(loader)`` returns. The place is that of the list that it is made with."""
 
-    def __init__(self, place: list[Place], loader: Loader, serial: int) -> None:
+    def __init__(self, place: list[Place], loader: Passed, serial: int) -> None:
         self._loader = loader
         self._serial = serial
         self._done = False

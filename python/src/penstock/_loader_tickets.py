@@ -9,30 +9,32 @@ Loader's batches: what the batch sampler yields are no numbers of samples but ti
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ._loader_pass import EpochSetter
-
-if TYPE_CHECKING:
-    from .loader import Loader
+from ._ticket import Ticket
 
 
-class Ticket:
-    """Stands for one batch of a pass over a loader."""
+class Ticketed(Protocol):
+    """What of a loader its tickets need."""
 
-    def __init__(self, sampler_pass: _Tickets, step: int) -> None:
-        self._pass, self._step = sampler_pass, step
+    @property
+    def remaining(self) -> int: ...
 
-    def redeem(self) -> Any:
-        """Returns the batch. StopIteration: the epoch is over."""
-        return self._pass.batch(self._step)
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def _skip(self, n: int) -> None: ...
+
+    def set_epoch(self, epoch: int) -> None: ...
 
 
 class _Tickets:
     """One pass over a loader, by tickets. It begins with the first one that is redeemed; those before it are skipped, unless
     the loader is as far already, by a state that it has loaded. From then on each ticket is for the next batch."""
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Ticketed) -> None:
         self._loader = loader
         self._batches: Iterator[Any] | None = None
 
@@ -49,7 +51,7 @@ class _Tickets:
 class TicketSampler:
     """A batch sampler for torch's DataLoader that yields tickets."""
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Ticketed) -> None:
         self._loader = loader
 
     def __len__(self) -> int:
@@ -58,7 +60,7 @@ class TicketSampler:
     def __iter__(self) -> Iterator[Ticket]:
         tickets = _Tickets(self._loader)
         for step in range(len(self._loader)):
-            yield Ticket(tickets, step)
+            yield Ticket(tickets.batch, step)
 
     def set_epoch(self, epoch: int) -> None:
         """As that of the loader."""

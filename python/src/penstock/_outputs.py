@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from ._report_text import size
+from ._units import size
 from .errors import ArgumentError, NoSpaceError
 
 _MARGIN = 1.02  # of the bytes that are stored: the index, and blocks of the file system

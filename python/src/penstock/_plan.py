@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from . import _analyze_machine as machine
 from . import _analyze_probe as probe
 from . import (
     _files,
@@ -31,9 +30,10 @@ from . import (
 from . import _plan_classes as _classes
 from . import _plan_ways as _ways
 from ._analyze import analyze, seconds_of
+from ._image import stored_form
 from ._plan_cache import Planned
 from ._plan_classes import Class
-from ._report_text import size
+from ._units import size
 from ._usual import usual
 from .cache import CachePlan
 from .dataset import Dataset
@@ -336,9 +336,9 @@ def image_field(dataset: Dataset) -> str:
 def _copies(classes: list[Class], report: Mapping[str, Any], limits: _ways.Limits, notes: list[str]) -> _ways.Solution:
     """Returns the best plan whose mix a sample can have as copies: with one tier of PLI at most."""
     forms = list(dict.fromkeys(form for part in classes for form in part.forms))
-    tiers = [form for form in forms if _classes.stored_form(form) == "pli"]
+    tiers = [form for form in forms if stored_form(form) == "pli"]
     found = [
-        _ways.solve(classes, report, limits, only=tuple(f for f in forms if f == tier or _classes.stored_form(f) != "pli"))
+        _ways.solve(classes, report, limits, only=tuple(f for f in forms if f == tier or stored_form(f) != "pli"))
         for tier in tiers or [""]
     ]
     best = max(found, key=lambda one: float(one.answer["samples_per_second"]))

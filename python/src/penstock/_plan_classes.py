@@ -14,6 +14,7 @@ from typing import Any
 
 from . import _analyze_probe as probe
 from ._image import probe as image_info
+from ._image import stored_form
 from .dataset import Dataset
 from .errors import ArgumentError, PenstockError
 
@@ -57,11 +58,6 @@ class Class:
     def stored(self) -> str:
         """The form as data sets name it, without a tier."""
         return stored_form(self.form)
-
-
-def stored_form(form: str) -> str:
-    """Returns "pli" for "pli-small" and the like; other forms as they are."""
-    return "pli" if form.startswith("pli-") and form != "pli-jpeg" else form
 
 
 def of_report(report: Mapping[str, Any]) -> list[Class]:

@@ -19,11 +19,12 @@ from . import _outputs
 from ._analyze_loader import Delivered
 from ._analyze_machine import scratch_directory
 from ._analyze_probe import forever
+from ._schema import Image
+from ._writer import Writer
 from .arguments import Reading
 from .dataset import Dataset
 from .errors import ArgumentError
 from .loader import Loader
-from .writer import Image, Writer
 
 ORDERS = ("shuffled", "pages")
 _BATCH = 64

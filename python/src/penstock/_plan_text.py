@@ -9,7 +9,8 @@ from typing import Any
 
 from . import _plan_layout
 from ._plan_file import changes_forms
-from ._report_text import chain, duration, size
+from ._report_text import chain
+from ._units import duration, size
 
 _WORTH = 0.02  # of the bytes stored
 _FASTER = 1.05

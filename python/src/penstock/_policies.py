@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._transform import Fill, Size, Transform, chain, _fail, _fill, _interpolation, _mask_fill, _pair, _probability, _range, _whole
+from ._transform import Fill, Size, Transform, _fail, _fill, _interpolation, _mask_fill, _pair, _probability, _range, _whole, chain
 from .errors import ArgumentError
 
 # Numbers of include/penstock/augment.h, which pins them.

@@ -10,6 +10,7 @@ from typing import Any
 from . import _report_svg as pictures
 from . import _report_text as words
 from . import _whatif
+from ._units import duration, size
 from .errors import PenstockError
 
 _STYLE = """
@@ -57,7 +58,7 @@ def _head(data: Mapping[str, Any]) -> str:
     subject, machine = data["subject"], data["machine"]
     head, _, rest = words.words(data).partition("; ")
     facts = (
-        f"{subject['path']}: {subject['samples']} samples, {words.size(subject['nbytes'])}, form {subject['form']} · "
+        f"{subject['path']}: {subject['samples']} samples, {size(subject['nbytes'])}, form {subject['form']} · "
         f"{subject['loader']} loader, batches of {subject['batch_size']}, {subject['workers']} workers · "
         f"{machine['cores']:g} cores, {machine.get('cpu', '')} · {data['made'][:10]}"
     )
@@ -75,7 +76,7 @@ def _stages(data: Mapping[str, Any]) -> str:
     if longest <= 0:
         return ""
     boxes = [
-        (s["name"], s["resource"], words.duration(s["seconds"]), s["seconds"] / longest, _STAGE_COLORS.get(s["name"], 2))
+        (s["name"], s["resource"], duration(s["seconds"]), s["seconds"] / longest, _STAGE_COLORS.get(s["name"], 2))
         for s in data["stages"]
     ]
     return "<h2>The way of a sample</h2>" + pictures.strip(boxes) + "<p>Time of one sample on its resource.</p>"
@@ -157,13 +158,13 @@ def _storage_charts(data: Mapping[str, Any], forms: Sequence[tuple[str, int]], l
     answer = _whatif.predict(data, {"cache": whole * 4 + 1})
     demand = answer.samples_per_second * data["forms"][data["subject"]["form"]]["cpu"]["nbytes"]
     slow = min(storage, demand / 3)
-    shown = f"storage {words.size(slow)}/s" + ("" if slow == storage else " (slower than measured)")
+    shown = f"storage {size(slow)}/s" + ("" if slow == storage else " (slower than measured)")
     fixed = {"storage": slow, "page_cache": 0, "shared_cache": True}
     charts = [
         pictures.chart(
             "Storage, nothing cached", "storage, bytes/s",
             [_curve(data, form, color, "storage", rates, form=form, page_cache=0, cache=0) for form, color in forms],
-            log=True, line=limit, mark=(storage, "now"), x_words=lambda v: words.size(v),
+            log=True, line=limit, mark=(storage, "now"), x_words=lambda v: size(v),
         ),
         pictures.chart(
             f"Cache, {shown}", "part of the data set that fits",
@@ -207,9 +208,9 @@ def _forms(data: Mapping[str, Any]) -> str:
                     form == data["subject"]["form"],
                     (
                         form if place == "cpu" else f"{form} on {place}",
-                        words.duration(costs["cpu_seconds"]),
-                        words.size(costs.get("item_nbytes", costs["nbytes"])),
-                        words.size(costs["nbytes"]),
+                        duration(costs["cpu_seconds"]),
+                        size(costs.get("item_nbytes", costs["nbytes"])),
+                        size(costs["nbytes"]),
                         f"{answer.samples_per_second:.4g}",
                         f"{answer.low:.4g} to {answer.high:.4g}",
                         f"{answer.utilisation:.2f}",
@@ -239,7 +240,7 @@ def advice(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         if isinstance(value, str) or now.utilisation >= words.limit_of(data):
             continue
         if resource == "cache":
-            found.append((f"A cache of {words.size(value)} is enough.", f"Loader(..., cache={int(value)})"))
+            found.append((f"A cache of {size(value)} is enough.", f"Loader(..., cache={int(value)})"))
         else:
             found.append((f"{resource.capitalize()}: {words.need_value(resource, value)} are enough.", ""))
     if not found:
@@ -281,9 +282,9 @@ def _phases(data: Mapping[str, Any]) -> str:
                     name,
                     f"{phase['samples_per_second']:.4g}",
                     f"{low:.4g} to {high:.4g}" if low is not None and high is not None else "unknown",
-                    words.duration(phase["wait_seconds_per_batch"]),
-                    words.duration(phase["step_seconds"]),
-                    words.duration(phase["step_p99_seconds"]),
+                    duration(phase["wait_seconds_per_batch"]),
+                    duration(phase["step_seconds"]),
+                    duration(phase["step_p99_seconds"]),
                     f"{check['predicted']:.4g} ({100 * check['error']:+.1f} %)" if check else "",
                 ),
             )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ._plan_classes import stored_form
+from ._image import stored_form
 from .errors import ArgumentError
 
 _PREPARATION = ("fetch", "decode", "augment", "batch", "keep")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import _usual, _whatif
+from . import _whatif
+from ._transform_words import words as words_of
+from ._units import duration, size
 from .errors import LimitError, PenstockError
 
 _BAR = 40
@@ -18,21 +20,6 @@ MEANINGS = {
     "prepare": "it waits for decoding and augmentation",
     "fetch": "it waits for storage",
 }
-
-
-def size(nbytes: float) -> str:
-    """Returns bytes as people read them, in powers of 1000 as rates of disks are: "114 kB"."""
-    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if nbytes >= factor:
-            return f"{nbytes / factor:.3g} {unit}"
-    return f"{nbytes:.0f} B"
-
-
-def duration(seconds: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns" if seconds > 0 else "0"
 
 
 def limit_of(data: Mapping[str, Any]) -> float:
@@ -125,7 +112,7 @@ def chain(subject: Mapping[str, Any]) -> str:
     """
     if "transforms" not in subject:
         return ""
-    text = _usual.words(subject["transforms"])
+    text = words_of(subject["transforms"])
     text += " (assumed: nobody named transforms)" if "transforms" in subject.get("assumed", ()) else ""
     if subject.get("fields") is not None:
         text += f"; fields {', '.join(subject['fields'])}"

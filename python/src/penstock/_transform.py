@@ -13,6 +13,11 @@ Padding = Union[int, Sequence[int]]
 Fill = Union[float, Sequence[float]]
 Jitter = Union[float, Sequence[float]]
 
+#: Means of ImageNet's channels (red, green, blue), as torchvision has them, for ``transforms.Normalize``.
+IMAGENET_MEAN: tuple[float, float, float] = (0.485, 0.456, 0.406)
+#: Standard deviations of ImageNet's channels, for ``transforms.Normalize``.
+IMAGENET_STD: tuple[float, float, float] = (0.229, 0.224, 0.225)
+
 # Numbers of include/penstock/augment.h, which pins them.
 _INTERPOLATIONS = {"nearest": 1, "bilinear": 2, "bicubic": 3, "nearest-exact": 4}
 _PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}

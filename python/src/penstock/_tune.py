@@ -15,7 +15,8 @@ from typing import Any
 from . import _options, _outputs, _plan, _plan_file, _plan_layout, _plan_text, _solver, writer
 from ._analyze import analyze, seconds_of
 from ._plan import Plan
-from ._report_text import bar, doubts, duration, size
+from ._report_text import bar, doubts
+from ._units import duration, size
 from ._usual import usual
 from .dataset import Dataset
 from .errors import ArgumentError, ExistsError, PenstockError

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import transforms as _transforms
 from ._transform import Transform, chain
 from .dataset import Dataset
 from .errors import ArgumentError

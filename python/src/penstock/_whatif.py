@@ -1,16 +1,15 @@
-"""What-if questions to a report: single ones, sweeps, and "how much is enough". The model is the C library's."""
+"""What-if questions to a report's data: single ones, sweeps, and "how much is enough". The model is the C library's."""
 
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from . import _files, _native, _options
+from . import _native, _options
 from .errors import ArgumentError, LimitError
 
 # The order of enum pst_stall_resource.
@@ -33,7 +32,7 @@ _RUN = (
     "shared_preparation",
 )
 _STEP = ("step_seconds", "step_sd_seconds", "step_cpu_seconds")
-_CAPACITIES = (
+CAPACITIES = (
     "cores", "storage_nbytes_per_second", "reads_per_second", "network_nbytes_per_second", "link_nbytes_per_second", "gpu_free",
     "cache_nbytes", "page_cache_nbytes", "gpu_interference",
 )  # fmt: skip
@@ -194,7 +193,7 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
         (_DEMANDS, demands),
         (_RUN, subject),
         (_STEP, step),
-        (_CAPACITIES, machine),
+        (CAPACITIES, machine),
         (_BANDS, report["bands"]),
     ):
         made.update({name: section[name] for name in names if section.get(name) is not None})
@@ -292,30 +291,8 @@ def renamed(question: Mapping[str, Any]) -> dict[str, Any]:
     return {OLD.get(name, name): value for name, value in question.items()}
 
 
-def whatif(report: Any, **question: Any) -> Any:
-    """Predicts the rate of a training run under other conditions.
-
-    Args:
-        report: a :class:`penstock.report.Report`, or the path of its file.
-        cores: CPU cores of the machine, fractions too. Workers follow, unless ``workers`` is given.
-        workers, prefetch, batch_size, ranks, jobs, hosts: of the run. ``ranks`` and ``jobs`` share the machine.
-        cache: bytes, or "64GiB", of Penstock's cache on one host; page_cache: those left for the kernel's.
-        policy: of ``cache``: "minio" (Penstock's), "random", "lru", "lru-sequential".
-        storage, network, link: bytes per second, or "2GB/s"; reads: reads per second.
-        gpu_speed: "2x": the accelerator's steps take half the time.
-        form: "jpeg", "pli-jpeg", "pli-small", ...: one of those that the report has costs of.
-        decode: "cpu" or "gpu"; gpu_part: the part of the rows that the GPU decodes, 0 to 1, as of :class:`penstock.Gpu`.
-        gpu_free: the part of the GPU's time that preparation may have, 0 to 1.
-        shared_cache, shared_preparation: whether ranks and jobs share one cache, and one preparation.
-
-    A value may be a list: then all combinations are answered. Returns an :class:`Answer`, or a list of them.
-    """
-    from .report import Report
-
-    question = renamed(question)
-    if isinstance(report, (str, os.PathLike)):
-        report = Report.load(report)
-    with _files.unfit("the report", report._file):
-        answers = sweep(report.data, question)
-    many = any(isinstance(v, Sequence) and not isinstance(v, str) for v in question.values())
-    return answers if many else answers[0]
+def answers(report: Mapping[str, Any], question: Mapping[str, Any]) -> Answer | list[Answer]:
+    """Returns the answer to a question, or a list of them if one of its values is a list."""
+    found = sweep(report, question)
+    many = any(isinstance(value, Sequence) and not isinstance(value, str) for value in question.values())
+    return found if many else found[0]

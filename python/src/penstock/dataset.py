@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from . import _html, _image, _native, _options
-from ._loader_tickets import Ticket
+from ._ticket import Ticket
 from .errors import ArgumentError, NotFoundError, PenstockError, StateError
 
 if TYPE_CHECKING:

@@ -11,8 +11,24 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _arguments, _convert, _function_loop, _functions, _live, _loader_config, _loader_fields, _loader_set, _loader_state
-from . import _loader_tickets, _native, _options, _plan_file, _ragged, _stats, _tuples
+from . import (
+    _arguments,
+    _convert,
+    _function_loop,
+    _functions,
+    _live,
+    _loader_config,
+    _loader_fields,
+    _loader_set,
+    _loader_state,
+    _loader_tickets,
+    _native,
+    _options,
+    _plan_file,
+    _ragged,
+    _stats,
+    _tuples,
+)
 from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet

@@ -133,7 +133,11 @@ class Report:
 
     def whatif(self, **question: Any) -> Any:
         """Predicts the rate under other conditions: see :func:`penstock.whatif`."""
-        return _whatif.whatif(self, **question)
+        return self._asked(_whatif.renamed(question))
+
+    def _asked(self, question: dict[str, Any]) -> Any:
+        with self._shown():
+            return _whatif.answers(self.data, question)
 
     def need(self, resource: str, utilisation: float | None = None, **question: Any) -> float:
         """Returns how much of a resource ("cores", "workers", "storage", "reads", "network", "link", "gpu", "cache") is enough
@@ -156,7 +160,7 @@ def load_machine(path: str | os.PathLike[str]) -> dict[str, Any]:
     machine = data.get("machine")
     if not isinstance(machine, dict):
         raise ArgumentError(f"{name} has no section machine")
-    known = (*_whatif._CAPACITIES, "core_speed", "cpu", "memory_available_nbytes", "other_cores")
+    known = (*_whatif.CAPACITIES, "core_speed", "cpu", "memory_available_nbytes", "other_cores")
     for key, value in machine.items():
         if key not in known:
             raise ArgumentError(f"{name}: no capacity {key!r}: there are {', '.join(known)}")
