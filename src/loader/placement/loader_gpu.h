@@ -5,7 +5,8 @@
  * last row submits its work on the loader's streams (loader_gpu_work.c). The caller's thread waits
  * for it when the batch's turn comes. It makes rows again that were corrupt or found no space, and
  * moves rows up past those left out. Slots, and the streams that read them, are in
- * loader_gpu_slot.c.
+ * loader_gpu_slot.c, and the size of their blocks in loader_gpu_size.c. Given rows come from memory
+ * of others (loader_gpu_bring.c).
  *
  * The GPU lives as long as the pool: the last batch may be released after the loader was closed. */
 #ifndef PST_LOADER_LOADER_GPU_H
@@ -112,13 +113,27 @@ struct psti_loader_gpu_worker {
     bool host_only; /* the row is not decoded on the GPU */
 };
 
-/* loader_gpu.c */
-/* psti_loader_placement_open for a loader with a device. */
-enum pst_status psti_loader_gpu_open(pst_loader *loader, struct pst_error *err);
-void psti_loader_gpu_close(struct psti_loader_gpu **gpu);
+/* What follows is in the order of calls: a file calls those above it. */
+
+/* loader_gpu_size.c */
+/* Sets the expected item of a field: the mean of some items that the GPU decodes. */
+void psti_loader_gpu_expect_items(struct psti_loader_gpu *gpu, const pst_loader *loader,
+                                  uint32_t i_field);
 /* Pinned memory and GPU memory of a slot's block for so many rows. */
 void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_rows,
                                 struct psti_gpu_block_size *size);
+
+/* loader_gpu_slot.c */
+/* Fills in the functions that the pool calls for slots on a GPU. close: gives up the GPU, to which
+ * `ctx` points, after the last slot. */
+void psti_loader_gpu_hooks(struct psti_loader_gpu *gpu, void (*close)(void *ctx),
+                           struct psti_slot_gpu *hooks);
+struct psti_loader_gpu_slot *psti_loader_gpu_slot_of(const pst_batch *batch);
+/* Makes the loader's stream wait for the streams that read the slot's last contents. The stream's
+ * lock is held. */
+enum pst_status psti_loader_gpu_await_readers(struct psti_loader_gpu *gpu,
+                                              struct psti_loader_gpu_slot *slot,
+                                              struct pst_error *err);
 
 /* loader_gpu_row.c */
 enum pst_status psti_loader_gpu_open_worker(struct psti_loader_worker *worker,
@@ -155,14 +170,8 @@ void psti_loader_gpu_forget(pst_loader *loader, const void *memory, size_t nbyte
 /* Gives all of it up. */
 void psti_loader_gpu_close_homes(struct psti_loader_gpu *gpu);
 
-/* loader_gpu_slot.c */
-/* Fills in the functions that the pool calls for slots on a GPU. */
-void psti_loader_gpu_hooks(struct psti_loader_gpu *gpu, struct psti_slot_gpu *hooks);
-struct psti_loader_gpu_slot *psti_loader_gpu_slot_of(const pst_batch *batch);
-/* Makes the loader's stream wait for the streams that read the slot's last contents. The stream's
- * lock is held. */
-enum pst_status psti_loader_gpu_await_readers(struct psti_loader_gpu *gpu,
-                                              struct psti_loader_gpu_slot *slot,
-                                              struct pst_error *err);
+/* loader_gpu.c */
+/* psti_loader_placement_open for a loader with a device. */
+enum pst_status psti_loader_gpu_open(pst_loader *loader, struct pst_error *err);
 
 #endif

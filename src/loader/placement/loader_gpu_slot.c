@@ -228,13 +228,8 @@ enum pst_status psti_loader_gpu_await_readers(struct psti_loader_gpu *gpu,
     return PST_OK;
 }
 
-static void close_gpu(void *ctx)
-{
-    struct psti_loader_gpu *gpu = ctx;
-    psti_loader_gpu_close(&gpu);
-}
-
-void psti_loader_gpu_hooks(struct psti_loader_gpu *gpu, struct psti_slot_gpu *hooks)
+void psti_loader_gpu_hooks(struct psti_loader_gpu *gpu, void (*close)(void *ctx),
+                           struct psti_slot_gpu *hooks)
 {
     *hooks = (struct psti_slot_gpu){.ctx = gpu,
                                     .device = gpu->ordinal,
@@ -243,5 +238,5 @@ void psti_loader_gpu_hooks(struct psti_loader_gpu *gpu, struct psti_slot_gpu *ho
                                     .unmake = unmake,
                                     .await = await,
                                     .released = released,
-                                    .close = close_gpu};
+                                    .close = close};
 }
