@@ -116,6 +116,10 @@ enum pst_status psti_decode_hash_pixels(struct psti_decoder *decoder, const void
  * keeps a JPEG has this checksum in its header. */
 enum pst_status psti_decode_hash_jpeg(struct psti_decoder *decoder, const void *jpeg, size_t nbytes,
                                       uint64_t *hash, struct pst_error *err);
+/* Returns this as the reference that psti_pli_keep_jpeg (pli/pli.h) compares with. The caller keeps
+ * `decoder`. */
+struct psti_pli_reference;
+struct psti_pli_reference psti_decode_jpeg_reference(struct psti_decoder *decoder);
 
 /* Counters of this decoder, cumulative. */
 struct psti_decode_stats {

@@ -109,13 +109,6 @@ enum pst_status psti_pack_pli_encode(const struct psti_pack_pli *pli, struct pst
                                      const struct pst_pixels *pixels, struct psti_buffer *blob,
                                      struct pst_value *value, struct pst_error *err);
 
-/* JPEG as PLI (pack_pli_jpeg.c)
- * ----------------------------------------------------------------------------- */
-
-/* Returns the JPEG decoder of decode/ as the reference of psti_pli_keep_jpeg(). The caller keeps
- * `decoder`. */
-struct psti_pli_reference psti_pack_jpeg_reference(struct psti_decoder *decoder);
-
 /* Going on (pack_resume.c)
  * ----------------------------------------------------------------------------- */
 

@@ -294,7 +294,7 @@ static enum pst_status store_pli_jpeg(struct work *work, const struct original *
     if (status != PST_OK)
         return status;
     /* A PLI of the same length saves nothing but decoding time, and the file is simpler. */
-    const struct psti_pli_reference reference = psti_pack_jpeg_reference(work->decoder);
+    const struct psti_pli_reference reference = psti_decode_jpeg_reference(work->decoder);
     status = psti_pli_keep_jpeg(work->jpeg, &reference, original->bytes, original->nbytes, &options,
                                 blob->bytes, original->nbytes - 1, &value->nbytes, &why);
     if (status == PST_OK) {

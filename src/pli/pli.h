@@ -3,7 +3,8 @@
  * pli/ includes only base/ and itself, so that it can be lifted out as a library of its own.
  * Besides this header, the headers of pli/format/ are open to all rooms: they state the byte layout
  * (docs/format-pli.md), which the host code of the GPU kernels reads, too. The functions pst_pli_*
- * of <penstock/pli.h> are defined here, except pst_pli_from_jpeg, which needs a JPEG decoder. */
+ * of <penstock/pli.h> are defined here. Of pst_pli_from_jpeg, psti_pli_from_jpeg is all but the
+ * JPEG decoder, which its caller brings. */
 #ifndef PST_PLI_PLI_H
 #define PST_PLI_PLI_H
 
@@ -145,6 +146,11 @@ struct psti_pli_reference {
                             struct pst_error *err);
     void *ctx;
 };
+/* Does as pst_pli_from_jpeg, with that reference. */
+enum pst_status psti_pli_from_jpeg(const struct psti_pli_reference *reference, const void *jpeg,
+                                   size_t jpeg_nbytes,
+                                   const struct pst_pli_from_jpeg_options *options, void *pli,
+                                   size_t capacity, size_t *nbytes, struct pst_error *err);
 /* Does as pst_pli_from_jpeg, with options that have been checked and with buffers of the caller.
  * `jpeg` is read several times and must not change. */
 enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,

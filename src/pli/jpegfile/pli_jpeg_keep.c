@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/options.h"
 #include "pli/encode/coefs/pli_jpeg_encode.h"
 #include "pli/jpegfile/pli_jpeg_file.h"
 
@@ -314,6 +315,36 @@ enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,
         convert(keep, reference, jpeg, jpeg_nbytes, options, pli, capacity, nbytes, err);
     trim(keep, KEEP_NBYTES);
     return tell(status, err);
+}
+
+enum pst_status psti_pli_from_jpeg(const struct psti_pli_reference *reference, const void *jpeg,
+                                   size_t jpeg_nbytes,
+                                   const struct pst_pli_from_jpeg_options *options, void *pli,
+                                   size_t capacity, size_t *nbytes, struct pst_error *err)
+{
+    struct pst_pli_from_jpeg_options filled;
+    struct psti_pli_keep keep = {0};
+    /* The file is read four times. A copy protects against changes of the caller's bytes
+     * meanwhile. */
+    struct psti_buffer own = {0};
+    if (jpeg == NULL || pli == NULL || nbytes == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pli", "jpeg, pli or nbytes is NULL");
+    enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "pli", err);
+    if (status == PST_OK && filled.unit_edge != 0 && filled.unit_edge != 64 &&
+        filled.unit_edge != 128 && filled.unit_edge != 256)
+        status =
+            psti_fail(err, PST_ERROR_ARGUMENT, "pli",
+                      "unit_edge is %" PRIu32 ": 64, 128, 256 or 0 are possible", filled.unit_edge);
+    if (status == PST_OK)
+        status = reserve(&own, jpeg_nbytes, err);
+    if (status == PST_OK) {
+        memcpy(own.bytes, jpeg, jpeg_nbytes);
+        status = psti_pli_keep_jpeg(&keep, reference, own.bytes, jpeg_nbytes, &filled, pli,
+                                    capacity, nbytes, err);
+    }
+    psti_pli_keep_free(&keep);
+    psti_buffer_free(&own);
+    return status;
 }
 
 /* Bytes of the scratch with which a PLI of content 2 is decoded: see pst_pli_scratch_nbytes. */
