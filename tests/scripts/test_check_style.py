@@ -1,5 +1,7 @@
 """check_style.py must see each breach of the rules once, at its line."""
 
+from textwrap import indent
+
 import pytest
 
 import check_style
@@ -116,8 +118,37 @@ def test_long_function_that_is_listed(tmp_path, monkeypatch):
     assert findings(tmp_path, "src/base/a.c", function(150)) == []
 
 
+def python_function(n_lines, docstring=""):
+    return "def work():\n" + docstring + "    x = 1\n" * (n_lines - 1)
+
+
+@pytest.mark.parametrize("text, line, words", [
+    (python_function(101), 1, "work has 101 lines, 100 is the limit"),
+    ("class A:\n" + indent("async " + python_function(101, '    """Works."""\n'), "    "), 2, "work has 101 lines"),
+    ("def outer():\n" + "    x = 1\n" * 50 + indent(python_function(60), "    "), 1, "outer has 111 lines"),
+])
+def test_long_functions_of_python_are_found(tmp_path, text, line, words):
+    found = findings(tmp_path, "scripts/a.py", text)
+    assert len(found) == 1 and found[0].startswith(f"scripts/a.py:{line}: ") and words in found[0]
+
+
+def test_docstrings_and_decorators_count_as_no_lines(tmp_path):
+    text = "@cache\n" + python_function(100, '    """Works.\n\n' + "    More.\n" * 200 + '    """\n')
+    assert findings(tmp_path, "scripts/a.py", text) == []
+
+
+@pytest.mark.parametrize("n_lines, words", [(120, None), (121, "120 is the limit"), (119, "lower its entry")])
+def test_a_listed_function_of_python_may_not_grow(tmp_path, monkeypatch, n_lines, words):
+    monkeypatch.setitem(check_style.LONG_IN_PYTHON, "work", 120)
+    found = findings(tmp_path, "scripts/a.py", python_function(n_lines))
+    assert found == [] if words is None else len(found) == 1 and words in found[0]
+
+
 def test_listed_functions_exist():
     root = check_style.Path(check_style.__file__).resolve().parent.parent
     names = {f.name for where in check_style.tracked(root) if where.endswith((".c", ".h"))
              for f in check_style.functions_of(check_style.code_only((root / where).read_text()))}
     assert set(check_style.LONG_FUNCTIONS) <= names
+    names = {f.name for where in check_style.tracked(root) if where.endswith(".py")
+             for f in check_style.functions_of_python((root / where).read_text())}
+    assert set(check_style.LONG_IN_PYTHON) <= names
