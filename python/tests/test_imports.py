@@ -978,7 +978,8 @@ def test_spoiled_xml_and_citypersons(tmp_path):
         file.write_text(json.dumps(spoil({"imgHeight": H, "imgWidth": W, "objects": [person(), person("ignore")]}, rng)))
         for kind in ("voc", "city"):
             try:
-                source = _imports_run.open_source(str(folder if kind == "voc" else city), given, None, kind == "voc", kind == "city")
+                files = str(folder if kind == "voc" else city)
+                source = _imports_run.open_source(files, given, None, kind == "voc", kind == "city")
                 for name in source.names():
                     source.sample(name, H, W, _imports_given.Drops(False))
             except ps.PenstockError as error:

@@ -54,18 +54,20 @@ def test_files_that_call_each_other_are_a_circle():
     assert check_circles.circles({a: {b, c}, b: {c}, c: set()}) == []
 
 
-@pytest.mark.parametrize("now, known, all_kernels, words", [
-    ([], [], True, None),
-    ([3, 2], [3, 2], True, None),
-    ([2], [], True, "circles of [2] files, at most none"),
-    ([3, 3], [3, 2], False, "circles of [3, 3] files, at most [3, 2]"),
-    ([3, 2, 2], [4, 2], False, "circles of [3, 2, 2]"),
-    ([2], [3], True, "lower the entry"),
-    ([2], [3], False, None),  # a machine without some of the kernels
-])
-def test_circles_may_not_grow(now, known, all_kernels, words):
-    found = check_circles.finding("room", now, known, all_kernels)
-    assert found is None if words is None else words in found
+@pytest.mark.parametrize("second, n_findings", [("int b(void) { return a(); }", 1), ("int b(void) { return 1; }", 0)])
+def test_a_circle_of_a_room_is_found_in_its_objects(tmp_path, second, n_findings):
+    source, objects = tmp_path / "src" / "room", tmp_path / "build" / "src" / "room" / "CMakeFiles" / "pst_room_room.dir"
+    source.mkdir(parents=True)
+    objects.mkdir(parents=True)
+    for name, text in (("x.c", "int b(void); int a(void) { return b(); }"), ("y.c", "int a(void); " + second)):
+        (source / name).write_text(text)
+        subprocess.run(["cc", "-O0", "-c", source / name, "-o", objects / f"{name}.o"], check=True)
+    found = check_circles.check(tmp_path / "build", tmp_path)
+    assert len(found) == n_findings and all("src/room: 2 files" in line and "x.c y.c" in line for line in found)
+
+
+def test_a_build_without_objects_is_no_pass(tmp_path):
+    assert "no objects" in check_circles.check(tmp_path)[0]
 
 
 @pytest.mark.parametrize("line, words", [
