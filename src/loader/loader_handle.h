@@ -213,9 +213,4 @@ enum pst_status psti_loader_take_options(const struct pst_loader_options *given,
 /* PST_ERROR_ARGUMENT: a batch cannot have so many rows. */
 enum pst_status psti_loader_check_batch_size(uint32_t batch_size, struct pst_error *err);
 
-/* loader_next.c */
-/* Goes on behind the batch that was delivered last, with batches of another size, if an epoch is
- * under way. Nothing runs. The lock must be held. */
-void psti_loader_go_on(pst_loader *loader);
-
 #endif
