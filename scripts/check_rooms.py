@@ -55,6 +55,10 @@ PARTS = {
         "encode": {"format"},
         "jpegfile": {"format", "encode"},
     },
+    "decode": {
+        "audio": set(),
+        "png": set(),
+    },
     "gpu": {
         "work": set(),
         "kernels": {"work"},
@@ -69,7 +73,7 @@ ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|icl|neon)\.c", "decode":
               "images": r"images_colors_avx2\.c", "sound": r"sound_kernels_avx2\.c"}
 KERNEL_TABLES = {
     "src/augment/augment_kernels.c",
-    "src/decode/decode_png_unfilter_levels.c",
+    "src/decode/png/decode_png_unfilter_levels.c",
     "src/images/images_colors.c",
     "src/pli/decode/pli_kernels.c",
     "src/pli/encode/pli_encode_kernels.c",

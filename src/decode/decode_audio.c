@@ -8,8 +8,9 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/options.h"
-#include "decode/decode_audio_bytes.h"
-#include "decode/decode_audio_tags.h"
+#include "decode/audio/decode_audio_bytes.h"
+#include "decode/audio/decode_audio_kinds.h"
+#include "decode/audio/decode_audio_tags.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,4 +3,4 @@
 #include "simde/simde_neon.h"
 
 #define psti_unfilter_ops_neon psti_unfilter_ops_neon_simde
-#include "decode/decode_png_unfilter_neon.c"
+#include "decode/png/decode_png_unfilter_neon.c"

@@ -4,8 +4,8 @@
 
 #include "base/bits.h"
 #include "decode/decode_audio.h"
-#include "decode/decode_audio_tags.h"
-#include "decode/decode_ogg.h"
+#include "decode/audio/decode_audio_tags.h"
+#include "decode/audio/decode_ogg.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "test.h"
 
 #include "base/cpu.h"
-#include "decode/decode_png_unfilter.h"
+#include "decode/png/decode_png_unfilter.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

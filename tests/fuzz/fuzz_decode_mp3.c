@@ -2,9 +2,9 @@
  *
  * Beside crashes it looks for places beyond the file, for samples that are no number, and for parts
  * that differ from the whole. */
-#include "decode/decode_audio.h"
-#include "decode/decode_audio_tags.h"
-#include "decode/decode_mp3.h"
+#include "decode/audio/decode_audio_kinds.h"
+#include "decode/audio/decode_audio_tags.h"
+#include "decode/audio/decode_mp3.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* fuzz_decode_ogg.c - anything that may be an Ogg file: the walk over its pages, as they are and
  * with checksums that fit, as no other input gets past these. No library decodes here. */
 #include "base/bits.h"
-#include "decode/decode_ogg.h"
+#include "decode/audio/decode_ogg.h"
 
 #include <stdlib.h>
 #include <string.h>

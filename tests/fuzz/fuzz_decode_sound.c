@@ -1,7 +1,7 @@
 /* fuzz_decode_sound.c - what is parsed of sounds beside WAV, MP3 and Ogg: the last frame of a FLAC
  * file, the chunks of an AIFF file, tags in front and behind. The first byte says which. */
-#include "decode/decode_audio.h"
-#include "decode/decode_audio_tags.h"
+#include "decode/audio/decode_audio_kinds.h"
+#include "decode/audio/decode_audio_tags.h"
 
 #include <stdlib.h>
 #include <string.h>

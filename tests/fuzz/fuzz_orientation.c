@@ -5,7 +5,7 @@
  * for a PNG whose orientation depends on bytes behind its last chunk. */
 #include "base/bits.h"
 #include "base/orientation.h"
-#include "decode/decode_png.h"
+#include "decode/png/decode_png.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>

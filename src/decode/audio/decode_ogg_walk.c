@@ -4,7 +4,7 @@
  * may begin. Pure functions, any thread. Each byte is looked at once, for the checksums of the
  * pages. Positions of Opus are compared to the durations of its packets, so that the length of a
  * file is known without decoding. */
-#include "decode/decode_ogg.h"
+#include "decode/audio/decode_ogg.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"

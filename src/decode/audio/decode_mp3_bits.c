@@ -3,7 +3,7 @@
  * In: untrusted bytes. Out: the side information, scale factors and 576 values of each granule and
  * channel, or why the bits cannot be a frame's: a size beyond the bits that are there, a code table
  * that does not exist, values that take more bits than they have. Pure functions, any thread. */
-#include "decode/decode_mp3.h"
+#include "decode/audio/decode_mp3.h"
 
 #include "base/bits.h"
 

@@ -3,7 +3,7 @@
  * Gray of fewer than 8 bits is widened to 0..255, palettes become colours (or stay indices),
  * transparency becomes an alpha channel, 16-bit samples become little-endian. Only the wanted
  * columns are read. Pure functions. */
-#include "decode/decode_png.h"
+#include "decode/png/decode_png.h"
 
 #include "base/bits.h"
 

@@ -4,12 +4,12 @@
  * which the file must state or leave open; libsndfile, which decodes it, is shown the number that
  * is right. Only the last frame is looked at, whose checksum says that the file is whole up to its
  * end: each frame has the number of its first sample, or of itself. */
-#include "decode/decode_audio.h"
+#include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "decode/decode_audio_bytes.h"
-#include "decode/decode_audio_tags.h"
+#include "decode/audio/decode_audio_bytes.h"
+#include "decode/audio/decode_audio_tags.h"
 
 #include <string.h>
 

@@ -30,14 +30,14 @@
  * The code runs on the decoder's thread. libdeflate's decompressor (11 KiB) is made once per
  * decoder. It comes from malloc, because libdeflate lets us set an allocator only for the whole
  * process. */
-#include "decode/decode_png.h"
+#include "decode/png/decode_png.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/fault.h"
-#include "decode/decode_png_unfilter.h"
+#include "decode/png/decode_png_unfilter.h"
 
 #include <string.h>
 

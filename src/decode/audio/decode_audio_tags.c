@@ -2,7 +2,7 @@
  *
  * In: untrusted bytes. Out: sizes. Pure functions, any thread. Tags hold titles and pictures, and
  * are no part of the format in which the sound is stored. */
-#include "decode/decode_audio_tags.h"
+#include "decode/audio/decode_audio_tags.h"
 
 #include "base/bits.h"
 

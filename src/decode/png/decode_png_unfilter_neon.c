@@ -3,7 +3,7 @@
  *
  * In and out: see decode_png_unfilter.h; plain C gives the same bytes. Pure functions, any thread.
  */
-#include "decode/decode_png_unfilter.h"
+#include "decode/png/decode_png_unfilter.h"
 
 #include "base/neon.h"
 
@@ -69,5 +69,5 @@ INLINE int16x8_t paeth_pixel(int16x8_t raw, int16x8_t late, int16x8_t early, int
     return vbslq_s16(vcgtq_s16(t, low), lower, add_low_bytes(raw, high));
 }
 
-#include "decode/decode_png_unfilter_template.h"
+#include "decode/png/decode_png_unfilter_template.h"
 #endif

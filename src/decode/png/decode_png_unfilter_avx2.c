@@ -3,7 +3,7 @@
  *
  * In and out: see decode_png_unfilter.h; plain C gives the same bytes. Pure functions, any thread.
  */
-#include "decode/decode_png_unfilter.h"
+#include "decode/png/decode_png_unfilter.h"
 
 #if defined(__x86_64__)
 #include "base/bits.h"
@@ -69,5 +69,5 @@ INLINE __m128i paeth_pixel(__m128i raw, __m128i late, __m128i early, __m128i c)
     return _mm_blendv_epi8(_mm_add_epi8(raw, high), sum, _mm_cmpgt_epi16(t, low));
 }
 
-#include "decode/decode_png_unfilter_template.h"
+#include "decode/png/decode_png_unfilter_template.h"
 #endif

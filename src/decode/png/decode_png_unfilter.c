@@ -3,7 +3,7 @@
  * In: a row as stored, and the row above it with its filter undone. Out: the row with its filter
  * undone, in place. The code follows the PNG specification. The other levels are compared with it.
  * Pure functions, any thread. */
-#include "decode/decode_png_unfilter.h"
+#include "decode/png/decode_png_unfilter.h"
 
 #include <stdlib.h>
 

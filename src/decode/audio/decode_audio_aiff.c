@@ -2,11 +2,11 @@
  *
  * In: untrusted bytes: the heads of the chunks. Out: how many samples the file states, or that it
  * is cut. libsndfile, which decodes it, delivers what is left of a cut file without a word. */
-#include "decode/decode_audio.h"
+#include "decode/audio/decode_audio_kinds.h"
 
 #include "base/bits.h"
 #include "base/fail.h"
-#include "decode/decode_audio_bytes.h"
+#include "decode/audio/decode_audio_bytes.h"
 
 #include <string.h>
 

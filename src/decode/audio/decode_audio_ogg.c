@@ -4,12 +4,12 @@
  * all pages are there and whole. libsndfile is shown one link at a time, or of Opus one segment of
  * it with headers of our own, so what it thinks of the rest does not matter. One thread for each
  * file. */
-#include "decode/decode_audio.h"
+#include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "decode/decode_audio_tags.h"
-#include "decode/decode_ogg.h"
+#include "decode/audio/decode_audio_tags.h"
+#include "decode/audio/decode_ogg.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * decode of a region ends after the region's last row. An interlaced picture is first read whole.
  * All of libpng's memory comes from the arena. So libpng's structure is made anew for each image at
  * no cost and is never destroyed. Errors leave libpng by longjmp. */
-#include "decode/decode_png.h"
+#include "decode/png/decode_png.h"
 
 #include <setjmp.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Decoding needs only IHDR, PLTE and tRNS. Their checksums are not compared here but when the
  * pixels are decoded. decode_png_orientation.c reads the chunks with the orientation. The code
  * allocates nothing. */
-#include "decode/decode_png.h"
+#include "decode/png/decode_png.h"
 
 #include "base/bits.h"
 

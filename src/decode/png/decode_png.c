@@ -2,7 +2,7 @@
  * ways to decode it.
  *
  * In: a job. Out: rows of the region for the emitter. Belongs to the decoder's thread. */
-#include "decode/decode_png.h"
+#include "decode/png/decode_png.h"
 
 enum pst_status psti_decode_png_rows(struct psti_decode_job *job)
 {

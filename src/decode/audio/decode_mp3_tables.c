@@ -3,7 +3,7 @@
  *
  * Constants alone. A table of Huffman codes lists its leaves from left to right, each with the
  * length of its codeword. The lengths determine the bits of the codewords. */
-#include "decode/decode_mp3.h"
+#include "decode/audio/decode_mp3.h"
 
 /* Length of the code << 8 | x << 4 | y. The last two codes are those of quadruples: v, w, x, y as
  * bits. */

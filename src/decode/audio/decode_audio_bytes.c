@@ -1,6 +1,6 @@
 /* decode_audio_bytes.c - makes bytes of an audio file be there before they are read: all kinds of
  * files ask for theirs here. One thread for each open file. */
-#include "decode/decode_audio_bytes.h"
+#include "decode/audio/decode_audio_bytes.h"
 
 #include "base/checked.h"
 #include "base/fail.h"

@@ -3,11 +3,11 @@
  * libsndfile (LGPL 2.1 or later, https://libsndfile.github.io) is opened at run time, so nothing
  * needs it to build or to start. Each open file has a handle of its own; nothing is shared between
  * threads. Its memory is its own: it has no hooks for that. */
-#include "decode/decode_audio.h"
+#include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "decode/decode_audio_bytes.h"
+#include "decode/audio/decode_audio_bytes.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * so a decoder that starts two granules early gives the same bits as one that starts at the
  * beginning. Sums are in one order whatever the place, and are written for vectors: rows of 32
  * bands, or of the 18 times of a granule. One thread for each synthesis. */
-#include "decode/decode_mp3.h"
+#include "decode/audio/decode_mp3.h"
 
 #include "base/alloc.h"
 

@@ -5,12 +5,12 @@
  * tags of ID3v2 between them, and zeros behind the last one, are no sound. Everything else, a frame
  * that is cut or of another kind included, makes the file a bad one, as a part of its sound would
  * be missing otherwise. Each byte is looked at once at most. */
-#include "decode/decode_mp3.h"
+#include "decode/audio/decode_mp3.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/fail.h"
-#include "decode/decode_audio_tags.h"
+#include "decode/audio/decode_audio_tags.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * several chunks of a kind the last counts. Damaged chunks do not count. Any thread. Nothing is
  * allocated: zlib works in an array on the stack, and texts are read in pieces. All compressed
  * texts of a file together give at most TEXTS_NBYTES_MAX bytes. */
-#include "decode/decode_png.h"
+#include "decode/png/decode_png.h"
 
 #include "base/bits.h"
 #include "base/orientation.h"

@@ -5,12 +5,12 @@
  * gathered as may keep bits for it. So a part has the bits of the whole, wherever it begins. A
  * frame whose bits do not fit together is an error, where it is decoded. One thread for each file.
  */
-#include "decode/decode_audio.h"
+#include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "decode/decode_audio_tags.h"
-#include "decode/decode_mp3.h"
+#include "decode/audio/decode_audio_tags.h"
+#include "decode/audio/decode_mp3.h"
 
 #include <stdio.h>
 #include <string.h>

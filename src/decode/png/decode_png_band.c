@@ -2,7 +2,7 @@
  *
  * In: stored rows of the region. Out: rows for the emitter. decode_png_row.c converts them if they
  * are not stored as wanted. Belongs to the decoder's thread. */
-#include "decode/decode_png.h"
+#include "decode/png/decode_png.h"
 
 enum pst_status psti_decode_png_begin(struct psti_png *png)
 {

@@ -1,6 +1,6 @@
 /* decode_png_unfilter_levels.c - chooses the functions that undo PNG's filters on a CPU level.
  * Constant; any thread. */
-#include "decode/decode_png_unfilter.h"
+#include "decode/png/decode_png_unfilter.h"
 
 #include "base/cpu.h"
 
