@@ -66,11 +66,11 @@ def page(name: str, test: str = "test_page") -> str:
     return f"test_readme.py::{test}[docs/guide/{name}.md]"
 
 
-EXTRAS = ("plan", "audio", "search", "torch", "test")
+EXTRAS = ("plan", "view", "audio", "search", "torch", "test")
 PARTS = (
     Part("numpy", ("test_loader_arrays.py",), extra=True),
     Part("highspy", ("test_plan_solver.py",), extra=True),
-    Part("pillow", ("test_pli.py", "-k", "pillow"), extra=True),
+    Part("pillow", ("test_pli.py", "test_view_sheet.py", "-k", "pillow or sheet"), extra=True),
     Part("soundfile", ("test_audio.py", "-k", "sound or flac or ogg"), extra=True),
     Part("torch", ("test_torch.py",), extra=True, torch=True),
     Part("optuna", ("test_example_search.py",), extra=True, torch=True),

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes the virtual environment .venv and installs tools into it.
 #
-#   scripts/setup_venv.sh build    pip, the build requirements of the Python package, HiGHS, cmake and ninja where the system's
-#                                  are missing or old
+#   scripts/setup_venv.sh build    pip, the build requirements of the Python package, HiGHS, Pillow, cmake and ninja where the
+#                                  system's are missing or old
 #   scripts/setup_venv.sh check    what tests, the demo and the examples import: pytest, pytest-xdist, numpy, torch, Pillow,
 #                                  torchvision, Optuna, Lightning, Transformers; HiGHS for C programs; ruff, codespell,
 #                                  clang-tidy, mypy and pre-commit
@@ -53,6 +53,8 @@ build)
     install $tools
     # Solves plans. `penstock plan` says so where it is missing.
     install highspy || echo "setup_venv.sh: no HiGHS: penstock plan needs it" >&2
+    # Draws sheets. `penstock view` says so where it is missing.
+    install pillow || echo "setup_venv.sh: no Pillow: penstock view needs it" >&2
     ;;
 check)
     install pytest pytest-xdist mypy ruff codespell clang-tidy pre-commit numpy torch pillow prometheus-client

@@ -382,7 +382,7 @@ def test_pipes_in_place_of_a_data_sets_files(tmp_path: Path) -> None:
     assert done.returncode == 1 and "pipe" in done.stderr + done.stdout
     os.mkfifo(tmp_path / "operations.json")
     done = subprocess.run(
-        ["penstock", "view", str(folder), "0", "--transforms", str(tmp_path / "operations.json"), "-o", str(tmp_path / "x.png")],
+        [sys.executable, "-m", "penstock._cli", "view", str(folder), "0", "-t", str(tmp_path / "operations.json"), "-o", "x.png"],
         capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode != 0

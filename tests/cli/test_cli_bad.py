@@ -81,7 +81,7 @@ class Bad(cli_case.Case):
         self.ok("pack", "f", "a.pst")
         os.mkfifo(self.dir / "pipe")
         for words in (("pack", "f", "b.pst", "--labels", "pipe"), ("pack", "f", "b.pst", "--plan", "pipe"),
-                      ("view", "f", "0", "--transforms", "pipe", "-o", "x.png"), ("info", "pipe"), ("verify", "pipe"),
+                      ("info", "pipe"), ("verify", "pipe"),
                       ("cat", "pipe", "--as", "png", "-o", "x.png")):
             self.assertNotEqual(self.run_cli(*words).returncode, 0, words)
         for name in ("index.pst", "shard-000000.pst"):
@@ -293,7 +293,7 @@ class Bad(cli_case.Case):
         for path, page in (("s.tar", "from-webdataset.md"), ("tars", "from-webdataset.md"), ("a.parquet", "from-huggingface.md"),
                            ("s3://bucket/train", "object-storage.md"), ("hf://datasets/x", "from-huggingface.md")):
             for words in (["info", path], ["ls", path], ["pack", path, "out.pst"], ["cat", path],
-                          ["cat", path, "0"], ["view", path, "0"], ["unpack", path, "out"], ["bench", path]):
+                          ["cat", path, "0"], ["unpack", path, "out"], ["bench", path]):
                 if words == ["cat", "tars"]:  # a folder needs a sample
                     continue
                 with self.subTest(words):

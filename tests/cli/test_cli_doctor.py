@@ -37,7 +37,7 @@ class Doctor(cli_case.Case):
 
     def answers(self, solver=None, **found):
         """A Python that says these versions. solver: the lines that it runs in the place of HiGHS."""
-        found = {"python": "3.11.2", "numpy": "2.0", "torch": "2.9", "penstock": self.version(), **found}
+        found = {"python": "3.11.2", "numpy": "2.0", "torch": "2.9", "Pillow": "13.0", "penstock": self.version(), **found}
         solver = solver or """echo '{"found": "highspy 1.16.0"}'"""
         return self.python(f"""case "$*" in
 "-P -m penstock._solver") {solver} ;;
@@ -52,11 +52,11 @@ esac
         checks = self.checks(0, self.answers())
         with open("/proc/cpuinfo") as file:
             flags = next((line.split() for line in file if line.startswith("flags")), None)
-        self.assertEqual(set(checks), NAMES | {"package", "numpy", "torch", "highs"} | ({"vectors"} if flags else set()))
+        self.assertEqual(set(checks), NAMES | {"package", "numpy", "torch", "pillow", "highs"} | ({"vectors"} if flags else set()))
         if flags:  # of an x86
             self.assertEqual("avx2" in checks["vectors"]["text"].split(), "avx2" in flags)
         self.assertIn(self.version(), checks["penstock"]["text"])
-        for name in "python", "package", "numpy", "torch", "highs":
+        for name in "python", "package", "numpy", "torch", "pillow", "highs":
             self.assertEqual(checks[name]["state"], "ok")
         environment = cli_case.json.loads(self.ok("env"))
         self.assertEqual(checks["io_uring"]["state"] == "ok", environment["storage"] == "io_uring")
@@ -85,12 +85,13 @@ esac
         self.assertIn(self.version(), checks["package"]["advice"])
 
     def test_packages_that_are_missing(self):
-        missing = {"penstock": "", "torch": "", "numpy": ""}
+        missing = {"penstock": "", "torch": "", "numpy": "", "Pillow": ""}
         checks = self.checks(0, self.answers("exit 1", reason="ModuleNotFoundError: no penstock", **missing))
-        self.assertEqual([checks[name]["state"] for name in ("package", "torch", "numpy")], ["note"] * 3)
+        self.assertEqual([checks[name]["state"] for name in ("package", "torch", "numpy", "pillow")], ["note"] * 4)
         self.assertNotIn("highs", checks)  # the package looks for it
         self.assertIn("no penstock", checks["package"]["text"])
         self.assertIn("pip install torch", checks["torch"]["advice"])
+        self.assertIn("pip install 'penstock[view]'", checks["pillow"]["advice"])
         self.assertEqual(self.checks(1, self.answers(numpy=""))["numpy"]["state"], "bad")
 
     def test_the_solver_of_plans_is_tried(self):

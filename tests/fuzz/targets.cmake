@@ -3,8 +3,7 @@ enable_language(CXX) # of the kernels
 set(forge_dataset ${PROJECT_SOURCE_DIR}/tests/fuzz/forge_dataset.c)
 pst_fuzz(fuzz_cache_file LIBS pst_room_cache)
 set(cli ${PROJECT_SOURCE_DIR}/tools/penstock)
-pst_fuzz(fuzz_cli_transforms SOURCES ${cli}/view_transforms.c ${cli}/json_read.c ${cli}/cli_data.c ${cli}/cli_options.c
-  ${cli}/cli_output.c LIBS penstock_static)
+pst_fuzz(fuzz_cli_json SOURCES ${cli}/json_read.c ${cli}/cli_data.c ${cli}/cli_options.c ${cli}/cli_output.c LIBS penstock_static)
 pst_fuzz(fuzz_dataset_index SOURCES ${forge_dataset} LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_shard SOURCES ${forge_dataset} LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_journal SOURCES ${PROJECT_SOURCE_DIR}/tests/writer/journal_forge.c LIBS pst_room_pack)

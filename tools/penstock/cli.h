@@ -48,21 +48,16 @@ int cmd_cat(struct cli *cli, int argc, char **argv);
 int cmd_verify(struct cli *cli, int argc, char **argv);
 int cmd_unpack(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
-int cmd_analyze(struct cli *cli, int argc, char **argv);
-int cmd_whatif(struct cli *cli, int argc, char **argv);
-int cmd_plan(struct cli *cli, int argc, char **argv);
-int cmd_tune(struct cli *cli, int argc, char **argv);
 int cmd_cache(struct cli *cli, int argc, char **argv);
 int cmd_cache_fleet(struct cli *cli, int argc, char **argv);
 int cmd_env(struct cli *cli, int argc, char **argv);
 int cmd_serve(struct cli *cli, int argc, char **argv);
 int cmd_top(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);
-int cmd_view(struct cli *cli, int argc, char **argv);
 
-/* Runs the verb by the Python package (cli_python.c), with the words after the verb. Does not
- * return if the interpreter can be started; else says why and returns the exit status. */
-int cli_python(const struct cli *cli, int argc, char **argv);
+/* Runs the verb by the Python package (cli_python.c), which parses the words after the verb. Does
+ * not return if the interpreter can be started; else says why and returns the exit status. */
+int cli_python(struct cli *cli, int argc, char **argv);
 /* Finds the interpreter: PENSTOCK_PYTHON, else python3 or python beside this program. False: there
  * is none. */
 bool cli_find_python(char path[PATH_MAX]);
@@ -204,52 +199,6 @@ struct cli_source {
         "allow-unreadable", 0, CLI_FLAG, &(source).allow_unreadable, NULL, NULL,                   \
             "leave out files and folders of a plain folder that cannot be read or named"           \
     }
-/* What analyze, plan and tune are told of the loader of DATA. The Python package reads the words
- * again: here they are only known. */
-struct cli_usual {
-    const char *text;
-    uint64_t batch_size;
-    struct cli_source source;
-};
-/* The entries of a table of options that set `usual`. */
-#define CLI_USUAL_OPTIONS(usual)                                                                   \
-    {"batch-size",                                                                                 \
-     0,                                                                                            \
-     CLI_COUNT,                                                                                    \
-     &(usual).batch_size,                                                                          \
-     "N",                                                                                          \
-     "the accelerator's, or 64",                                                                   \
-     "samples per batch of DATA"},                                                                 \
-        {"transforms",                                                                             \
-         't',                                                                                      \
-         CLI_TEXT,                                                                                 \
-         &(usual).text,                                                                            \
-         "FILE",                                                                                   \
-         "RandomResizedCrop(224), flip, Normalize",                                                \
-         "JSON file of operations, as penstock.transforms.to_json writes it"},                     \
-        {"size",                                                                                   \
-         0,                                                                                        \
-         CLI_TEXT,                                                                                 \
-         &(usual).text,                                                                            \
-         "SIZE",                                                                                   \
-         "224",                                                                                    \
-         "without --transforms: side of the crop, PIXELS or HEIGHTxWIDTH"},                        \
-        {"fields", 0, CLI_TEXT, &(usual).text, "A,B", "all", "fields to deliver"},                 \
-        {"per-box",                                                                                \
-         0,                                                                                        \
-         CLI_TEXT,                                                                                 \
-         &(usual).text,                                                                            \
-         "A,B",                                                                                    \
-         "none",                                                                                   \
-         "fields with a row for each box, or A=BOXES where there are several boxes"},              \
-        CLI_SOURCE_OPTIONS((usual).source, 0)
-/* What the three verbs say of the loader that they measure. */
-#define CLI_USUAL_ABOUT                                                                            \
-    "The loader is assumed where nobody says more: batches of the accelerator's size or of 64 "    \
-    "(but of no\n"                                                                                 \
-    "more than half of the samples), images with RandomResizedCrop(224), RandomHorizontalFlip "    \
-    "and\n"                                                                                        \
-    "Normalize, all fields. The options say otherwise, and the output says what was taken."
 /* Fills `options` from the given options. Its pointers are into `source`. */
 enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset_options *options,
                                    struct pst_error *err);

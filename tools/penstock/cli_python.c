@@ -1,7 +1,7 @@
-/* cli_python.c - starts the Python package for the verbs that need it.
+/* cli_python.c - starts the Python package for the verbs that it runs.
  *
- * The options were checked here, by the verb's own table, so that help and errors of use need no
- * Python. The interpreter takes this process's place: signals and the exit status are its own. */
+ * The words are handed over as they are: the package parses them, and has help and errors of use.
+ * The interpreter takes this process's place: signals and the exit status are its own. */
 #include "cli.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ bool cli_find_python(char path[PATH_MAX])
     return false;
 }
 
-int cli_python(const struct cli *cli, int argc, char **argv)
+int cli_python(struct cli *cli, int argc, char **argv)
 {
     struct pst_error err;
     char path[PATH_MAX];
@@ -48,19 +48,22 @@ int cli_python(const struct cli *cli, int argc, char **argv)
     }
     /* -P: a folder named penstock in the working directory is not the package. */
     static char flag[] = "-P", module_flag[] = "-m", module[] = "penstock._cli";
-    char **words = calloc((size_t)argc + 6, sizeof *words);
+    static char json[] = "--json", quiet[] = "--quiet"; /* they may stand before the verb */
+    char **words = calloc((size_t)argc + 8, sizeof *words);
     if (words == NULL) {
         cli_error(&err, PST_ERROR_MEMORY, "out of memory");
         return cli_fail(cli, &err);
     }
     char verb[32];
     snprintf(verb, sizeof verb, "%s", cli->verb->name);
-    words[0] = path;
-    words[1] = flag;
-    words[2] = module_flag;
-    words[3] = module;
-    words[4] = verb;
-    memcpy(words + 5, argv, (size_t)argc * sizeof *argv);
+    char *const first[] = {path, flag, module_flag, module, verb};
+    size_t n = sizeof first / sizeof *first;
+    memcpy(words, first, sizeof first);
+    if (cli->json)
+        words[n++] = json;
+    if (cli->quiet)
+        words[n++] = quiet;
+    memcpy(words + n, argv, (size_t)argc * sizeof *argv);
     fflush(stdout);
     execvp(path, words);
     cli_error(&err, PST_ERROR_NOT_FOUND, "%s cannot be started: %s", path, strerror(errno));

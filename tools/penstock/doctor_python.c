@@ -108,7 +108,7 @@ int doctor_run(char *const argv[], double seconds, char *out, size_t capacity)
  * imported, to see that it can be. */
 static const char script[] = "import importlib.metadata as m, json, platform\n"
                              "out = {'python': platform.python_version()}\n"
-                             "for name in ('numpy', 'torch', 'Pillow', 'torchvision'):\n"
+                             "for name in ('numpy', 'torch', 'Pillow'):\n"
                              "    try: out[name] = m.version(name)\n"
                              "    except m.PackageNotFoundError: out[name] = ''\n"
                              "try:\n"
@@ -144,7 +144,8 @@ static void add_package(struct doctor *doctor, const struct json_node *found, co
 
 static void add_versions(struct doctor *doctor, const struct json_node *found, const char *path)
 {
-    const char *numpy = text_of(found, "numpy"), *torch = text_of(found, "torch");
+    const char *numpy = text_of(found, "numpy"), *torch = text_of(found, "torch"),
+               *pillow = text_of(found, "Pillow");
     struct doctor_check *check;
     doctor_add(doctor, "python", "%s (%s)", text_of(found, "python"), path);
     add_package(doctor, found, path);
@@ -156,6 +157,10 @@ static void add_versions(struct doctor *doctor, const struct json_node *found, c
     if (torch[0] == '\0')
         doctor_advise(check, DOCTOR_NOTE,
                       "only for torch tensors and ps.TorchDataset: %s -m pip install torch", path);
+    check = doctor_add(doctor, "pillow", "%s", pillow[0] == '\0' ? "not installed" : pillow);
+    if (pillow[0] == '\0')
+        doctor_advise(check, DOCTOR_NOTE,
+                      "only for penstock view: %s -m pip install 'penstock[view]'", path);
 }
 
 /* Has HiGHS loaded, and a tiny plan solved. An installed version that cannot do it hinders. */

@@ -19,13 +19,6 @@ struct parser {
     struct pst_error *err;
 };
 
-const char *json_kind_name(enum json_kind kind)
-{
-    static const char *const names[] = {"null",   "true or false", "a number",
-                                        "a text", "a list",        "an object"};
-    return names[kind];
-}
-
 static uint32_t column(const struct parser *p, const char *at)
 {
     return (uint32_t)(at - p->line_start) + 1;
@@ -263,8 +256,6 @@ static bool read_value(struct parser *p, struct json_node **out, unsigned depth)
     struct json_node *node = &p->nodes[p->n_nodes++];
     *node = (struct json_node){.kind = JSON_NULL};
     *out = node;
-    node->line = p->line;
-    node->column = column(p, p->at);
     if (*p->at == '[' || *p->at == '{')
         return read_children(p, node, depth);
     if (*p->at == '"') {

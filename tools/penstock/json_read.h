@@ -18,7 +18,6 @@ struct json_node {
     double number;                        /* JSON_NUMBER; JSON_BOOL: 0 or 1 */
     uint32_t n;                           /* children of a list or object */
     const struct json_node *first, *next; /* first child; next sibling */
-    uint32_t line, column;                /* where the value begins, from 1 */
 };
 
 /* Room for the nodes of any text of so many bytes: a value takes two with its comma or bracket, and
@@ -36,8 +35,5 @@ enum pst_status json_read(char *text, size_t nbytes, struct json_node *nodes,
 
 /* The member of an object with this name, or NULL. */
 const struct json_node *json_member(const struct json_node *object, const char *key);
-
-/* "a number", "a list" and so on, for messages. */
-const char *json_kind_name(enum json_kind kind);
 
 #endif

@@ -1,5 +1,5 @@
-"""The verbs of the command line that need Python: analyze, plan, tune, whatif, and pack of annotations. `penstock` starts it
-with their arguments."""
+"""The verbs of the command line that Python runs: analyze, plan, tune, view, whatif, and pack of annotations. The program
+`penstock` starts it with the words that it was given."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import traceback
@@ -19,68 +20,78 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import _analyze_probe, _files, _loader_set, _outputs, _transform_words, _usual, _whatif, accelerators
-from ._cli_pack import PARTS, pack_verb
+from ._cli_options import HelpAsked, Parser, add_source, number, whole, words_of
+from ._cli_output import FAILED, INTERRUPTED, USAGE, failed, only_results, print_result
+from ._cli_pack import pack_verb
+from ._cli_view import view_verb
 from .errors import ArgumentError, PenstockError, UnsupportedError
 from .report import Report, load_machine
 
-_OK, _FAILED, _USAGE, _INTERRUPTED, _PIPE = 0, 1, 2, 130, 141
+_ASSUMED = (
+    "The loader is assumed where nobody says more: batches of the accelerator's size or of 64 (but of no more than half of the "
+    "samples), images with RandomResizedCrop(224), RandomHorizontalFlip and Normalize, all fields. The options say otherwise, and "
+    "the output says what was taken."
+)
 
 
-class _Parser(argparse.ArgumentParser):
-    """Errors of use in the form that the other verbs have."""
-
-    def error(self, message: str) -> Any:
-        raise ArgumentError(message)
-
-
-def _analyze_parser() -> _Parser:
-    parser = _Parser(
-        prog="penstock analyze",
-        usage="penstock analyze DATA [--train MODULE:FUNCTION | --rate N | --as NAME] [options]\n"
-        '       penstock analyze --command "python train.py ..." [options]',
-        description="Measures where a training run stalls and what would help. Takes a minute, needs no root, changes no file of "
-        "yours.",
-        epilog="example: penstock analyze photos --as mlperf:resnet50:h100 --accelerators 8 --html report.html",
+def _analyze_parser() -> Parser:
+    parser = Parser(
+        "analyze DATA [options]",
+        "Measures where a training run stalls, and what would help: what the accelerator waits for, what a sample costs in each "
+        "form, and what more cores, memory or another form would give. It takes about a minute, needs no root, and drops nothing "
+        f"of others from the page cache.\n\n{_ASSUMED}",
+        "penstock analyze photos --as mlperf:resnet50:h100 --accelerators 8 --html report.html",
+        ("data",),
+        0,
     )
-    parser.add_argument("data", nargs="?", metavar="DATA", help="a data set, or a folder of images")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--train", metavar="MODULE:FUNCTION", help="step(batch), which returns when the step is done")
-    how.add_argument("--command", metavar="TEXT", help="a training script with torch's DataLoader; it is run once, as it is")
-    how.add_argument("--rate", type=float, metavar="N", help="an accelerator that takes N samples/s")
-    how.add_argument("--as", dest="name", metavar="NAME", help="an emulated accelerator: " + ", ".join(accelerators.names()))
-    parser.add_argument("--accelerators", type=int, default=None, metavar="N", help="how many share this machine (1)")
-    parser.add_argument("--budget", default="60s", metavar="TIME", help='about how long it may take: "60s", "2min" (60s)')
+    _add_accelerator(parser, "60s", "about how long it may take", command=True)
     _add_usual(parser)
-    parser.add_argument("--forms", metavar="A,B", help="forms to probe (those that are worth it)")
-    parser.add_argument(
-        "--machine", metavar="FILE", help="predict for this machine (capacities in JSON) instead of the measured one"
-    )
-    parser.add_argument(
-        "--skip", type=int, default=0, metavar="N", help="--command: loops over DataLoaders before the training's (0)"
-    )
-    parser.add_argument("--finish", action="store_true", help="--command: let the script go on after the measurement")
-    parser.add_argument("--out", metavar="FILE", help="write the report (JSON), for penstock whatif")
-    parser.add_argument("--html", metavar="FILE", help="write the report as one HTML page")
-    _add_common(parser)
+    parser.option("--forms", metavar="A,B", text="forms to probe", shown="those that are worth it")
+    parser.option("--machine", metavar="FILE", text="predict for the machine of this file")
+    parser.option("--skip", type=whole, default=0, metavar="N", shown="0",
+                  text="--command: loops over DataLoaders before the training's")  # fmt: skip
+    parser.option("--finish", action="store_true", text="--command: let the script go on after the measurement")
+    parser.option("--out", metavar="FILE", text="write the report (JSON), for penstock whatif")
+    parser.option("--html", metavar="FILE", text="write the report as one HTML page")
+    parser.common()
     return parser
 
 
-def _add_common(parser: _Parser) -> None:
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+def _add_accelerator(parser: Parser, budget: str, about_budget: str, command: bool = False) -> None:
+    """Adds the options that say what trains, and how long that may be measured."""
+    how = parser.add_mutually_exclusive_group()
+    parser.option("--train", metavar="MODULE:FUNCTION", group=how, text="step(batch), which returns when the step is done")
+    if command:
+        parser.option("--command", metavar="TEXT", group=how,
+                      text="instead of DATA: a training script with torch's DataLoader, run once")  # fmt: skip
+    parser.option("--rate", type=number, metavar="N", group=how, text="an accelerator that takes N samples/s")
+    parser.option("--as", dest="name", metavar="NAME", group=how, text="an emulated accelerator, such as mlperf:resnet50:h100")
+    parser.option("--accelerators", type=whole, metavar="N", text="how many share this machine", shown="1")
+    parser.option("--budget", default=budget, metavar="TIME", text=about_budget, shown=budget)
 
 
-def _add_usual(parser: _Parser) -> None:
+def _add_usual(parser: Parser) -> None:
     """Adds what can be said of the loader of DATA."""
-    parser.add_argument("--batch-size", type=int, metavar="N", help="samples per batch of DATA (the accelerator's, or 64)")
-    parser.add_argument("--transforms", "-t", metavar="FILE", help="operations (RandomResizedCrop(224), flip, Normalize)")
-    parser.add_argument("--size", metavar="SIZE", help="side of that crop: PIXELS or HEIGHTxWIDTH (224)")
-    parser.add_argument("--fields", metavar="A,B", help="fields to deliver (all)")
-    parser.add_argument("--per-box", metavar="A,B", help="fields with a row for each box, or A=BOXES (none)")
-    parser.add_argument("--labels", metavar="FILE", help="label file of a plain folder")
-    parser.add_argument("--masks", metavar="COLUMNS", help="columns of the label file that name mask files")
-    parser.add_argument("--allow-unreadable", action="store_true", help="leave out files that cannot be read")
-    parser.add_argument("--ignore-labels", action="store_true", help="the images of a folder alone")
+    parser.option("--batch-size", type=whole, metavar="N", text="samples per batch of DATA", shown="the accelerator's, or 64")
+    parser.option("--transforms", "-t", metavar="FILE", shown="RandomResizedCrop(224), flip, Normalize",
+                  text="JSON file of operations, as penstock.transforms.to_json writes it")  # fmt: skip
+    parser.option("--size", metavar="SIZE", shown="224", text="without --transforms: side of the crop, PIXELS or HEIGHTxWIDTH")
+    parser.option("--fields", metavar="A,B", text="fields to deliver", shown="all")
+    parser.option("--per-box", metavar="A,B", shown="none",
+                  text="fields with a row for each box, or A=BOXES where there are several boxes")  # fmt: skip
+    add_source(parser)
+
+
+def _add_plan(parser: Parser) -> None:
+    """Adds the limits of a plan."""
+    parser.option("--storage-limit", metavar="SIZE", text="most bytes on storage: 100GiB, or 150% of today's")
+    parser.option("--cache", default="auto", metavar="SIZE", shown="auto",
+                  text="memory for the cache: 8GiB, 50%, 0; auto: half of what is free")  # fmt: skip
+    parser.option("--page-cache", default="auto", metavar="SIZE", shown="auto",
+                  text="memory for the kernel's page cache: 8GiB; 0: data always come from storage")  # fmt: skip
+    parser.option("--max-error", type=whole, default=0, metavar="N", shown="0",
+                  text="allow PLI whose samples differ by up to N of 255")  # fmt: skip
+    parser.option("--copies", action="store_true", text="store a sample in each form of the mix")
 
 
 _USUAL = ("batch_size", "transforms", "size", "fields", "per_box", "labels", "masks", "allow_unreadable", "ignore_labels")
@@ -96,13 +107,9 @@ def _refuse_usual(given: argparse.Namespace, why: str) -> None:
         raise ArgumentError(f"{', '.join(names)}: {why}")
 
 
-def _list(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(filter(None, (part.strip() for part in text.split(","))))
-
-
 def _per_box(text: str | None) -> Any:
     """Returns names, or a dict of boxes by name where one says A=BOXES."""
-    names = _list(text)
+    names = words_of(text)
     if names is None or not any("=" in name for name in names):
         return names
     pairs = [name.partition("=")[::2] for name in names]
@@ -123,17 +130,17 @@ def _usual_of(given: argparse.Namespace, accelerator: Any) -> _usual.Usual:
         usual_batch=_usual.batch_of(accelerator),
         transforms=None if given.transforms is None else _transform_words.read_transforms(given.transforms),
         size=side if side is None else tuple(side),
-        fields=_list(given.fields),
+        fields=words_of(given.fields),
         per_box=_per_box(given.per_box),
         labels=given.labels,
-        masks=_list(given.masks) or (),
+        masks=words_of(given.masks) or (),
         allow_unreadable=given.allow_unreadable,
         ignore_labels=given.ignore_labels,
     )
 
 
 def _forms(text: str | None) -> tuple[str, ...] | None:
-    found = _list(text)
+    found = words_of(text)
     _analyze_probe.check_forms(found)
     return found
 
@@ -209,7 +216,7 @@ def _need_torch(python: str) -> None:
 
 def _analyze(arguments: Sequence[str]) -> str:
     parser = _analyze_parser()
-    given = parser.parse_args(arguments)
+    given = parser.parse(arguments)
     _fix_paths(given)
     if (given.data is None) == (given.command is None):
         parser.error("DATA or --command is expected, and not both")
@@ -296,53 +303,53 @@ def _of_command(given: argparse.Namespace) -> Report:
     return report
 
 
-def _whatif_parser() -> _Parser:
-    parser = _Parser(
-        prog="penstock whatif",
-        usage="penstock whatif REPORT [options]",
-        description="Predicts the rate of an analysed run under other conditions. Values may be lists (8,16,32): all combinations "
-        "are answered.",
-        epilog="example: penstock whatif report.json --cores 8,16,32 --form pli-jpeg --gpu-speed 2x",
+_QUESTIONS = {
+    "cores": "CPU cores of the machine, fractions too",
+    "workers": "workers of a rank",
+    "prefetch": "batches prepared ahead",
+    "batch-size": "samples per batch",
+    "ranks": "accelerators of one job on this machine",
+    "jobs": "jobs on this machine",
+    "hosts": "machines over which a cache is partitioned",
+    "cache": "Penstock's cache on one host: 64GiB",
+    "page-cache": "memory left for the kernel's page cache",
+    "policy": "of the cache: minio, random, lru, lru-sequential (default minio)",
+    "storage": "rate of storage: 2GB/s",
+    "reads": "reads/s of storage",
+    "network": "rate between hosts: 1.2GB/s",
+    "link": "rate from the host to an accelerator",
+    "gpu-speed": "speed of the accelerator: 2x",
+    "gpu-free": "part of its time that preparation may have, 0 to 1",
+    "gpu-part": "part of the rows that it decodes, 0 to 1",
+    "form": "form of the images: pli-jpeg, pli-small, ...",
+    "decode": "where images are decoded: cpu or gpu",
+}
+
+
+def _whatif_parser() -> Parser:
+    parser = Parser(
+        "whatif REPORT [options]",
+        "Predicts the rate of an analysed run under other conditions, with an error band, what limits it, and how much of each "
+        "resource would be enough. A value V may be a list (8,16,32): all combinations are answered.",
+        "penstock whatif report.json --cores 8,16,32 --form pli-jpeg --gpu-speed 2x",
+        ("report",),
+        1,
     )
-    parser.add_argument("report", metavar="REPORT", help="a file of penstock analyze --out")
-    texts = {
-        "cores": "CPU cores of the machine",
-        "workers": "workers of a rank",
-        "prefetch": "batches ahead",
-        "batch-size": "samples",
-        "ranks": "accelerators of a job",
-        "jobs": "jobs on the machine",
-        "hosts": "machines over which a cache is partitioned",
-        "cache": "of Penstock's cache: 64GiB",
-        "page-cache": "memory left for the page cache",
-        "policy": "of the cache: minio, lru, ...",
-        "storage": "rate of storage: 2GB/s",
-        "reads": "reads/s of storage",
-        "network": "rate between hosts",
-        "link": "to the accelerator",
-        "gpu-speed": "of the accelerator: 2x",
-        "gpu-part": "of the rows, decoded by the GPU",
-        "gpu-free": "of the GPU, for preparation",
-        "form": "pli-jpeg, pli-small, ...",
-        "decode": "cpu or gpu",
-    }
-    for name, text in texts.items():
-        parser.add_argument(f"--{name}", metavar="V", help=text)
+    for name, text in _QUESTIONS.items():
+        parser.option(f"--{name}", metavar="V", text=text)
     for name in _whatif.OLD:
-        parser.add_argument(f"--{name.replace('_', '-')}", help=argparse.SUPPRESS)
-    parser.add_argument("--shared-cache", action="store_true", default=None, help="ranks and jobs share one cache")
-    parser.add_argument(
-        "--shared-preparation", action="store_true", default=None, help="a sample is prepared once for all jobs"
-    )
-    parser.add_argument("--machine", metavar="FILE", help="capacities of another machine")
-    parser.add_argument("--utilisation", type=float, metavar="U", help="what counts as fed (the accelerator's limit, or 0.98)")
-    parser.add_argument("--html", metavar="FILE", help="write the report as one HTML page")
-    _add_common(parser)
+        parser.option(f"--{name.replace('_', '-')}", text=None)
+    parser.option("--shared-cache", action="store_true", default=None, text="ranks and jobs share one cache")
+    parser.option("--shared-preparation", action="store_true", default=None, text="a sample is prepared once for all jobs")
+    parser.option("--machine", metavar="FILE", text="capacities of another machine")
+    parser.option("--utilisation", type=number, metavar="U", text="what counts as fed", shown="the accelerator's limit, or 0.98")
+    parser.option("--html", metavar="FILE", text="write the report as one HTML page")
+    parser.common()
     return parser
 
 
 def _whatif_verb(arguments: Sequence[str]) -> str:
-    given = _whatif_parser().parse_args(arguments)
+    given = _whatif_parser().parse(arguments)
     _outputs_of(given, "html")
     report = Report.load(given.report)
     if given.machine is not None:
@@ -401,38 +408,31 @@ def _table(answers: Sequence[_whatif.Answer], enough: Sequence[dict[str, float |
     return lines
 
 
-def _plan_parser() -> _Parser:
-    parser = _Parser(
-        prog="penstock plan",
-        usage="penstock plan DATA|REPORT [options]",
-        description="Finds in which forms to store a data set, what to cache and where to decode, by measured costs and a linear "
-        "programme.",
-        epilog="example: penstock plan photos --as mlperf:resnet50:h100 --storage-limit 100GiB --out plan.json",
+def _plan_parser() -> Parser:
+    parser = Parser(
+        "plan DATA|REPORT [options]",
+        "Finds in which forms to store a data set, what to cache, where to decode, with how many threads, and on which "
+        "machine: by costs that it measures (or those of a report of penstock analyze) and a linear programme that is solved "
+        "exactly. Says what limits, what one unit more of it is worth, what single forms give, and when converting has paid. "
+        f"Changes no data. Needs HiGHS (pip install 'penstock[plan]').\n\n{_ASSUMED}",
+        "penstock plan photos --as mlperf:resnet50:h100 --storage-limit 100GiB --out plan.json",
+        ("data",),
+        1,
     )
-    parser.add_argument("data", metavar="DATA", help="a data set, a folder of images, or a file of penstock analyze --out")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--train", metavar="MODULE:FUNCTION", help="step(batch), which returns when the step is done")
-    how.add_argument("--rate", type=float, metavar="N", help="an accelerator that takes N samples/s")
-    how.add_argument("--as", dest="name", metavar="NAME", help="an emulated accelerator: " + ", ".join(accelerators.names()))
-    parser.add_argument("--accelerators", type=int, default=None, metavar="N", help="how many share this machine (1)")
-    parser.add_argument("--budget", default="60s", metavar="TIME", help='about how long it may take: "60s", "2min" (60s)')
+    _add_accelerator(parser, "60s", "about how long it may take")
     _add_usual(parser)
-    parser.add_argument("--forms", metavar="A,B", help="forms to consider (those that are worth it)")
-    parser.add_argument("--goal", default="rate", choices=("rate", "storage", "cost"), help="what to optimise (rate)")
-    parser.add_argument("--least-rate", type=float, default=0.0, metavar="N", help="samples/s that a plan must reach")
-    parser.add_argument("--storage-limit", metavar="SIZE", help="most bytes on storage: 100GiB, or 150%% of today's")
-    parser.add_argument("--cache", default="auto", metavar="SIZE", help="memory for the cache: 8GiB, 50%%, 0, auto (auto)")
-    parser.add_argument("--page-cache", default="auto", metavar="SIZE", help="memory for the kernel's page cache: 8GiB, 0 (auto)")
-    parser.add_argument("--max-error", type=int, default=0, metavar="N", help="allow PLI whose samples differ by up to N (0)")
-    parser.add_argument("--copies", action="store_true", help="store a sample in each form of the mix")
-    parser.add_argument("--machines", metavar="FILE", help='compare these machines; "example": those that come with Penstock')
-    parser.add_argument("--no-layout", action="store_true", help="do not measure files against packed samples")
-    parser.add_argument(
-        "--schedule", metavar="STAGES", help="sizes from epochs on: EPOCH:SIZE[:BATCH],... such as 0:128:512,6:192:256,12:224"
-    )
-    parser.add_argument("--machine", metavar="FILE", help="plan for this machine (capacities in JSON); for a REPORT only")
-    parser.add_argument("--out", metavar="FILE", help="write the plan (JSON)")
-    _add_common(parser)
+    parser.option("--forms", metavar="A,B", text="forms to consider", shown="those that are worth it")
+    parser.option("--goal", default="rate", choices=("rate", "storage", "cost"), metavar="rate|storage|cost", shown="rate",
+                  text="most samples/s, least storage or least cost of an epoch")  # fmt: skip
+    parser.option("--least-rate", type=number, default=0.0, metavar="N", text="samples/s that a plan must reach")
+    _add_plan(parser)
+    parser.option("--machines", metavar="FILE", text='compare these machines; "example": those that come with Penstock')
+    parser.option("--machine", metavar="FILE", text="plan a REPORT for the machine of this file")
+    parser.option("--no-layout", action="store_true", text="do not measure files against packed samples")
+    parser.option("--schedule", metavar="STAGES",
+                  text="sizes from epochs on: EPOCH:SIZE[:BATCH],... such as 0:128:512,6:192:256,12:224")  # fmt: skip
+    parser.option("--out", metavar="FILE", text="write the plan (JSON)")
+    parser.common()
     return parser
 
 
@@ -442,7 +442,7 @@ def _plan_verb(arguments: Sequence[str]) -> str:
     from ._plan_machines import example
 
     parser = _plan_parser()
-    given = parser.parse_args(arguments)
+    given = parser.parse(arguments)
     _fix_paths(given)
     say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: plan: {line}", file=sys.stderr))
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
@@ -482,32 +482,26 @@ def _plan_verb(arguments: Sequence[str]) -> str:
     return found.to_json() if given.json else found.report()
 
 
-def _tune_parser() -> _Parser:
-    parser = _Parser(
-        prog="penstock tune",
-        usage="penstock tune DATA [options]",
-        description="Analyses, plans, asks, writes what the plan wants, analyses again, and compares before with after.",
-        epilog="example: penstock tune photos --train train:step --yes",
+def _tune_parser() -> Parser:
+    parser = Parser(
+        "tune DATA [options]",
+        "Analyses DATA, plans, asks, writes what the plan wants, analyses again, and compares before with after. A folder is "
+        "packed and stays as it is; a data set is changed in place, unless the question is answered by no. HiGHS, the room on "
+        "the disk and the places to write to are looked at first, and the plan is written before any data are. Needs HiGHS "
+        f"(pip install 'penstock[plan]').\n\n{_ASSUMED} With --loader your own function makes the loader.",
+        "penstock tune photos --train train:step --yes",
+        ("data",),
+        1,
     )
-    parser.add_argument("data", metavar="DATA", help="a folder of images, which is packed, or a data set, changed in place")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--train", metavar="MODULE:FUNCTION", help="step(batch), which returns when the step is done")
-    how.add_argument("--rate", type=float, metavar="N", help="an accelerator that takes N samples/s")
-    how.add_argument("--as", dest="name", metavar="NAME", help="an emulated accelerator: " + ", ".join(accelerators.names()))
-    parser.add_argument("--loader", metavar="MODULE:FUNCTION", help="make(path, plan), which returns the training's Loader")
-    parser.add_argument("--accelerators", type=int, default=None, metavar="N", help="how many share this machine (1)")
-    parser.add_argument("-y", "--yes", action="store_true", help="write without a question")
-    parser.add_argument("--out", metavar="DIR", help="where a folder is packed to (DATA.pst)")
-    parser.add_argument("--budget", default="2min", metavar="TIME", help="about how long it may measure (2min)")
+    _add_accelerator(parser, "2min", "about how long it may measure")
+    parser.option("--loader", metavar="MODULE:FUNCTION", text="make(path, plan), which returns the training's Loader")
+    parser.option("--yes", "-y", action="store_true", text="write without a question")
+    parser.option("--out", metavar="DIR", text="where a folder is packed to", shown="DATA.pst")
     _add_usual(parser)
-    parser.add_argument("--storage-limit", metavar="SIZE", help="most bytes on storage: 100GiB, or 150%% of today's")
-    parser.add_argument("--cache", default="auto", metavar="SIZE", help="memory for the cache: 8GiB, 50%%, 0, auto (auto)")
-    parser.add_argument("--page-cache", default="auto", metavar="SIZE", help="memory for the kernel's page cache: 8GiB, 0 (auto)")
-    parser.add_argument("--max-error", type=int, default=0, metavar="N", help="allow PLI whose samples differ by up to N (0)")
-    parser.add_argument("--copies", action="store_true", help="store a sample in each form of the mix")
-    parser.add_argument("--plan", metavar="FILE", help="write the plan (JSON)")
-    parser.add_argument("--report", metavar="FILE", help="write both analyses and the plan (JSON)")
-    _add_common(parser)
+    _add_plan(parser)
+    parser.option("--plan", metavar="FILE", text="write the plan (JSON)", shown="beside the data set written, .plan.json")
+    parser.option("--report", metavar="FILE", text="write both analyses and the plan (JSON)")
+    parser.common()
     return parser
 
 
@@ -529,7 +523,7 @@ def _tune_verb(arguments: Sequence[str]) -> str:
     from . import _solver
     from ._tune import tune
 
-    given = _tune_parser().parse_args(arguments)
+    given = _tune_parser().parse(arguments)
     _fix_paths(given)
     say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: tune: {line}", file=sys.stderr))
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
@@ -560,28 +554,38 @@ def _tune_verb(arguments: Sequence[str]) -> str:
     return json.dumps(tuned.as_dict(), indent=2, allow_nan=False) if given.json else tuned.report()
 
 
+_VERBS: dict[str, Callable[[Sequence[str]], str | tuple[str | bytes, int]]] = {
+    "analyze": _analyze,
+    "plan": _plan_verb,
+    "tune": _tune_verb,
+    "view": view_verb,
+    "whatif": _whatif_verb,
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a verb; returns the exit status."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    verbs = {"analyze": _analyze, "plan": _plan_verb, "tune": _tune_verb, "whatif": _whatif_verb}
-    if words and words[0] == "pack":
-        return pack_verb(words[1:])
-    if not words or words[0] not in verbs:
-        print(f"penstock: a verb is expected: {', '.join(sorted([*verbs, 'pack']))}", file=sys.stderr)
-        return _USAGE
+    verb, *words = [*(sys.argv[1:] if arguments is None else arguments)] or [""]
+    if verb == "pack":
+        return pack_verb(words)
+    if verb not in _VERBS:
+        print(f"penstock: a verb is expected: {', '.join(sorted([*_VERBS, 'pack']))}", file=sys.stderr)
+        return USAGE
     as_json = "--json" in words
     try:
-        with _only_results() if as_json else contextlib.nullcontext(), _old_names():
-            result = verbs[words[0]](words[1:])
+        with only_results() if as_json else contextlib.nullcontext(), _old_names():
+            found = _VERBS[verb](words)
+    except HelpAsked as asked:
+        return print_result(str(asked))
     except KeyboardInterrupt as error:
-        return _failed(words[0], error, "PST_ERROR_CANCELLED", "interrupted", as_json, _INTERRUPTED)
+        return failed(verb, error, "CANCELLED", as_json, INTERRUPTED)
     except (PenstockError, OSError) as error:
-        status = _USAGE if isinstance(error, ArgumentError) else _FAILED
-        return _failed(words[0], error, getattr(error, "status", "PST_ERROR_IO"), _reason(error), as_json, status)
+        status = USAGE if isinstance(error, ArgumentError) else FAILED
+        return failed(verb, error, getattr(error, "status", "IO"), as_json, status)
     except Exception as error:  # of the user's step or loader, or a fault of ours: both want the traceback
         traceback.print_exc()
-        return _failed(words[0], error, "PST_ERROR_INTERNAL", f"{type(error).__name__}: {error}", as_json, _FAILED)
-    return _print(result)
+        return failed(verb, error, "INTERNAL", as_json, FAILED)
+    return print_result(*found) if isinstance(found, tuple) else print_result(found)
 
 
 @contextlib.contextmanager
@@ -602,49 +606,12 @@ def _old_names() -> Iterator[None]:
         yield
 
 
-def _print(result: str) -> int:
-    """Prints the result; returns the exit status, which is that of a reader that has gone if nobody reads it."""
-    try:
-        print(result.rstrip("\n"), flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more
-        return _PIPE
-    return _OK
-
-
-def _reason(error: BaseException) -> str:
-    """Returns an error's text; an error of the system as "FILE: what"."""
-    if isinstance(error, PenstockError) or not isinstance(error, OSError) or error.filename is None:
-        return str(error)
-    return f"{os.fspath(error.filename)}: {error.strerror}"
-
-
-def _failed(verb: str, error: BaseException, status: str, text: str, as_json: bool, exit_status: int) -> int:
-    """Reports a failure on stderr, and with --json on stdout. Returns the exit status."""
-    notes = getattr(error, "__notes__", [])
-    if as_json:
-        system = {"os_error": getattr(error, "errno", None), "file": getattr(error, "filename", None)}
-        parts = {part: getattr(error, part, system.get(part)) for part in PARTS}
-        print(json.dumps({"error": {**parts, "status": status, "text": text, "notes": notes}}))
-    for line in (text, *notes):
-        print(f"penstock: {verb}: {line}", file=sys.stderr)
-    return exit_status
-
-
-@contextlib.contextmanager
-def _only_results() -> Iterator[None]:
-    """Keeps stdout for the result: what a step, a module or a library prints meanwhile goes to stderr."""
-    sys.stdout.flush()
-    saved = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(saved, 1)
-        os.close(saved)
+def _end(signal_number: int, frame: Any) -> None:
+    """Ends the program as Ctrl-C does; a second signal ends it at once."""
+    signal.signal(signal_number, signal.SIG_DFL)
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _end)
     sys.exit(main())

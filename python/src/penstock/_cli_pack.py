@@ -7,16 +7,15 @@ import argparse
 import json
 import os
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
+from ._cli_options import words_of
+from ._cli_output import FAILED, INTERRUPTED, OK, Meter, parts, shown, size
 from ._pack import pack
 from ._pack_report import PackReport
 from .errors import PenstockError
 
-_OK, _FAILED, _INTERRUPTED = 0, 1, 130
-PARTS = ("status", "text", "room", "dataset", "sample", "file", "offset", "codec", "os_error")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,46 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _words(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(filter(None, text.split(",")))
-
-
-class _Meter:
-    """A line of progress now and then, on a terminal one that is written over."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._is_bar = sys.stderr.isatty()
-        self._quiet = quiet or os.environ.get("PENSTOCK_DISABLE_PROGRESS_BARS") == "1"
-        self._every = 0.2 if self._is_bar else float(os.environ.get("PENSTOCK_PROGRESS_SECONDS") or 30)
-        self._next = time.monotonic() + self._every
-
-    def __call__(self, done: int, total: int, bytes_in: int, bytes_out: int) -> None:
-        if self._quiet or time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + self._every
-        line = f"pack: {done} of {total} samples, {_size(bytes_in)} read, {_size(bytes_out)} written"
-        print(f"\r{line}\033[K" if self._is_bar else line, end="" if self._is_bar else "\n", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._is_bar and not self._quiet:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-def _size(nbytes: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if nbytes < 1024 or unit == "GiB":
-            break
-        nbytes /= 1024
-    return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.1f} {unit}"
-
-
-def _shown(text: str) -> str:
-    """Returns a text that cannot upset a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
-
-
 def _notice(notice: dict[str, Any]) -> str:
-    count, first = notice["count"], _shown(notice["first"])
+    count, first = notice["count"], shown(notice["first"])
     if notice["kind"] == "counted_from_0":
         return (
             f"boxes of {count} file{'s' * (count != 1)} begin at pixel 0, the first {first}: VOC counts from 1, so a file that "
@@ -96,7 +57,7 @@ def _notice(notice: dict[str, Any]) -> str:
 def _as_json(report: PackReport, destination: str) -> dict[str, Any]:
     return {
         "notices": report.notices,
-        "bad": [{"name": bad["name"], "error": {part: bad.get(part) for part in PARTS}} for bad in report.bad],
+        "bad": [{"name": bad["name"], "error": parts(bad)} for bad in report.bad],
         "destination": destination,
         "samples": report.n_samples,
         "resumed": report.n_resumed,
@@ -113,26 +74,30 @@ def _as_json(report: PackReport, destination: str) -> dict[str, Any]:
 def _as_text(report: PackReport, destination: str) -> list[str]:
     there = f", {report.n_resumed} of them there already" if report.n_resumed else ""
     lines = [
-        f"{_shown(destination)}: {report.n_samples} sample{'s' * (report.n_samples != 1)}{there}, {_size(report.nbytes_in)} read, "
-        f"{_size(report.nbytes_out)} written{f', {report.n_bad} BAD ones skipped' if report.n_bad else ''}"
+        f"{shown(destination)}: {report.n_samples} sample{'s' * (report.n_samples != 1)}{there}, {size(report.nbytes_in)} read, "
+        f"{size(report.nbytes_out)} written{f', {report.n_bad} BAD ones skipped' if report.n_bad else ''}"
     ]
     if report.n_pli_jpeg:
         saved = 100 - 100 * report.pli_jpeg_nbytes / report.jpeg_nbytes
         lines.append(
             f"  {report.n_pli_jpeg} JPEG kept as PLI, with the same pixels and the files restorable: "
-            f"{_size(report.jpeg_nbytes)} -> {_size(report.pli_jpeg_nbytes)}, {saved:.1f} % saved"
+            f"{size(report.jpeg_nbytes)} -> {size(report.pli_jpeg_nbytes)}, {saved:.1f} % saved"
         )
     if report.n_kept_jpeg:
         first = report.kept_jpeg[0]
-        lines.append(f"  {report.n_kept_jpeg} JPEG stay as they are, the first {_shown(first['name'])}: {first['text']}")
+        lines.append(f"  {report.n_kept_jpeg} JPEG stay as they are, the first {shown(first['name'])}: {first['text']}")
     if report.dropped:
-        lines.append(f"  {len(report.dropped)} annotations DROPPED, the first: {_shown(report.dropped[0]['text'])}")
+        lines.append(f"  {len(report.dropped)} annotations DROPPED, the first: {shown(report.dropped[0]['text'])}")
     return lines
 
 
 def pack_verb(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
-    meter = _Meter(given.quiet)
+    meter = Meter(given.quiet)
+
+    def progress(done: int, total: int, bytes_in: int, bytes_out: int) -> None:
+        meter.show(f"pack: {done} of {total} samples, {size(bytes_in)} read, {size(bytes_out)} written")
+
     try:
         report = pack(
             given.source,
@@ -141,10 +106,10 @@ def pack_verb(arguments: Sequence[str]) -> int:
             voc=given.voc,
             citypersons=given.citypersons,
             split=given.split,
-            paint=_words(given.paint) or (),
+            paint=words_of(given.paint) or (),
             bad_annotations="drop" if given.bad_annotations == "drop" else "raise",
-            forms=_words(given.form),
-            mask_forms=_words(given.mask_form),
+            forms=words_of(given.form),
+            mask_forms=words_of(given.mask_form),
             tier=given.tier,
             effort=given.effort or None,
             max_error=given.max_error,
@@ -154,7 +119,7 @@ def pack_verb(arguments: Sequence[str]) -> int:
             on_error="skip" if given.on_error == "skip" else "raise",
             shard_size=given.shard_size,
             commit_size=given.commit_size,
-            progress=meter,
+            progress=progress,
         )
     except (PenstockError, KeyboardInterrupt) as error:
         meter.end()
@@ -163,19 +128,19 @@ def pack_verb(arguments: Sequence[str]) -> int:
     for notice in report.notices if not (given.json or given.quiet) else ():
         print(f"penstock: {given.source}: {_notice(notice)}", file=sys.stderr)
     for bad in report.bad:
-        print(f"penstock: pack: {_shown(bad['name'])}: {_shown(bad['message'])}", file=sys.stderr)
+        print(f"penstock: pack: {shown(bad['name'])}: {shown(bad['message'])}", file=sys.stderr)
     if given.json:
         print(json.dumps(_as_json(report, given.destination)))
     elif not given.quiet:
         print("\n".join(_as_text(report, given.destination)))
-    return _FAILED if report.n_bad else _OK
+    return FAILED if report.n_bad else OK
 
 
 def _fail(given: argparse.Namespace, error: BaseException) -> int:
     if given.json and isinstance(error, PenstockError):
-        print(json.dumps({"error": {part: getattr(error, part) for part in PARTS}}))
+        print(json.dumps({"error": parts(error)}))
     if isinstance(error, PenstockError):
-        print(f"penstock: pack: {_shown(str(error))}", file=sys.stderr)
+        print(f"penstock: pack: {shown(str(error))}", file=sys.stderr)
     if not given.quiet and os.path.exists(os.path.join(given.destination, "journal.pst")):
         print("what was packed so far is kept; go on with the same command and --resume", file=sys.stderr)
-    return _FAILED if isinstance(error, PenstockError) else _INTERRUPTED
+    return FAILED if isinstance(error, PenstockError) else INTERRUPTED

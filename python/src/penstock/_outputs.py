@@ -34,20 +34,21 @@ def checked(name: str, path: str | os.PathLike[str], *others: Any) -> str:
     return found
 
 
-def write(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a file whole: after an interruption, or on a full disk, it has its old content or the new one.
+def write(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Writes a file whole, texts as UTF-8: after an interruption, or on a full disk, it has its old content or the new one.
 
     A pipe or a device is written to as it is.
     """
+    data = content.encode("utf-8") if isinstance(content, str) else content
     target = Path(os.path.realpath(path))
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        target.write_text(text, encoding="utf-8")
+        target.write_bytes(data)
         return
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     new = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
-        with open(new, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(new, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:
