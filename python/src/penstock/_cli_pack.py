@@ -17,7 +17,6 @@ from ._pack_report import PackReport
 from .errors import PenstockError
 
 
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="penstock pack")
     parser.add_argument("source")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SIDE = 192  # pixels of a picture's longer side
 MOST = 8  # pictures
 _TEXT = 60  # characters of a value
-# Colours of labels and boxes, as of `penstock view`.
+# Ten colours of labels and boxes, also of `penstock view`: far from each other, in an order that keeps neighbours apart.
 COLORS = (
     (255, 86, 64), (64, 156, 255), (92, 214, 92), (255, 196, 0), (196, 92, 255),
     (0, 214, 214), (255, 128, 192), (168, 224, 0), (255, 144, 32), (128, 128, 255),

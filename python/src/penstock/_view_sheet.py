@@ -11,6 +11,7 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from ._cli_output import shown
+from ._html import COLORS
 from ._view import Place, Tile
 from .errors import LimitError
 
@@ -20,17 +21,14 @@ _GAP, _CAPTION = 8, 36  # pixels between cells, and of the text below a picture
 _PIXELS_MOST = 1 << 28
 _WHITE, _GREY, _PAPER, _RED, _BLACK = (240, 240, 240), (160, 160, 160), (32, 32, 36), (255, 96, 96), (0, 0, 0)
 _CELL, _BAD_CELL, _IGNORED = (20, 20, 22), (64, 16, 16), (150, 150, 150)
-# Ten hues far from each other in an order that keeps neighbours apart.
-_HUES = ((255, 86, 64), (64, 156, 255), (92, 214, 92), (255, 196, 0), (196, 92, 255),
-         (0, 214, 214), (255, 128, 192), (168, 224, 0), (255, 144, 32), (128, 128, 255))  # fmt: skip
-_SHADES = (1.0, 0.69, 0.0, 0.5, 0.84)  # of later rounds; 0: half way to white
+_SHADES = (1.0, 0.69, 0.0, 0.5, 0.84)  # of one round of colours after another; 0: half way to white
 _TEXT_MOST = 300  # characters of a text that are looked at
 _FAR = 100_000  # pixels; boxes of any numbers are held to it
 
 
 def palette(i: int) -> _Color:
     """Returns a colour for a class, an instance or a box; neighbours are told apart. 0 is the first colour."""
-    hue, shade = _HUES[i % len(_HUES)], _SHADES[i // len(_HUES) % len(_SHADES)]
+    hue, shade = COLORS[i % len(COLORS)], _SHADES[i // len(COLORS) % len(_SHADES)]
     red, green, blue = (int(part * shade) if shade else part + (255 - part) // 2 for part in hue)
     return red, green, blue
 
