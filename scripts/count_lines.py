@@ -23,8 +23,9 @@ import subprocess
 import tarfile
 import tokenize
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Callable, Iterator, NamedTuple
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKING_TREE = "."
@@ -45,7 +46,7 @@ class Count(NamedTuple):
     tokens: int = 0
 
     def plus(self, other: Count, sign: int = 1) -> Count:
-        return Count(*(mine + sign * its for mine, its in zip(self, other)))
+        return Count(*(mine + sign * its for mine, its in zip(self, other, strict=True)))
 
 
 def lines_of(text: str, spans: list[tuple[int, int]]) -> int:
@@ -170,21 +171,24 @@ def count(root: Path, commit: str) -> dict[tuple[str, str], Count]:
     return found
 
 
+def total(counts: list[dict[tuple[str, str], Count]], keys: list[tuple[str, str]]) -> list[Count]:
+    """Returns, for each of `counts`, the sum over those rooms."""
+    sums = []
+    for each in counts:
+        taken = [each[key] for key in keys if key in each]
+        sums.append(Count(*map(sum, zip(*taken, strict=True))) if taken else Count())
+    return sums
+
+
 def rows(counts: list[dict[tuple[str, str], Count]], tops_only: bool) -> Iterator[tuple[str, list[Count]]]:
     """Yields a name and a count for each of `counts`: rooms under their top folder, then the sum."""
-    def total(takes: Callable[[tuple[str, str]], bool]) -> list[Count]:
-        sums = []
-        for each in counts:
-            taken = [value for key, value in each.items() if takes(key)]
-            sums.append(Count(*map(sum, zip(*taken))) if taken else Count())
-        return sums
     keys = sorted(set().union(*counts))
     for top in dict.fromkeys(key[0] for key in keys):
-        yield top, total(lambda key: key[0] == top)
-        rooms = [key for key in keys if key[0] == top and key[1]]
-        for room in [] if tops_only else rooms:
-            yield f"  {room[1]}", total(lambda key: key == room)
-    yield "all", total(lambda key: True)
+        inside = [key for key in keys if key[0] == top]
+        yield top, total(counts, inside)
+        for room in [] if tops_only else [key for key in inside if key[1]]:
+            yield f"  {room[1]}", total(counts, [room])
+    yield "all", total(counts, keys)
 
 
 def table(counts: list[dict[tuple[str, str], Count]], tops_only: bool = False) -> str:
@@ -198,7 +202,7 @@ def table(counts: list[dict[tuple[str, str], Count]], tops_only: bool = False) -
         values = [*found, found[1].plus(found[0], -1)] if two else found
         cells = [each[i] for i in range(len(Count._fields)) for each in values]
         formats = ["11,", "11,", "+11,"] * len(Count._fields) if two else ["12,"] * len(cells)
-        out.append(f"{name:<18}" + "".join(format(value, spec) for value, spec in zip(cells, formats)))
+        out.append(f"{name:<18}" + "".join(format(value, spec) for value, spec in zip(cells, formats, strict=True)))
     return "\n".join(out)
 
 

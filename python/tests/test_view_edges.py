@@ -102,7 +102,8 @@ def test_nothing_to_draw(folder: Path, fails: Any) -> None:
 @pytest.mark.parametrize(("content", "says"), [
     ("", "line 1 column 1"), ("[", "line 1 column 2"), ("hello", "not JSON"), ("[1]", "an operation is an object"),
     ('{"op": "CenterCrop", "size": 2}', "op"), ('[{"op": "CentreCrop", "size": 2}]', "did you mean 'CenterCrop'"),
-    ('[{"op": "CenterCrop", "sise": 2, "size": 3}]', "did you mean 'size'"), ('[{"op": "CenterCrop"}]', "'size' is missing"),
+    ('[{"op": "CenterCrop", "sise": 2, "size": 3}]', "did you mean 'size'"),  # codespell:ignore sise
+    ('[{"op": "CenterCrop"}]', "'size' is missing"),
     ('[{"op": "CenterCrop", "size": 2.5}]', "CenterCrop"), ('[{"op": "Pad", "padding": [1, 2, 3]}]', "Pad"),
     ('[{"op": "Resize", "size": 9, "interpolation": "bilinaer"}]', "bilinear"),
     ('[{"op": "Normalize", "mean": 128, "std": 1}]', "255"), ('{"mask": []}', 'no field "mask"'),

@@ -2,8 +2,9 @@
 
 import subprocess
 
-import count_lines as cl
 import pytest
+
+import count_lines as cl
 
 C = """/* A comment
  * of two lines. */
