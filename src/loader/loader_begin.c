@@ -8,6 +8,7 @@
 #include "loader/loader_meter.h"
 #include "loader/loader_run.h"
 #include "loader/loader_share.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_usable.h"
 
 #include "base/fail.h"
@@ -81,7 +82,7 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     pthread_mutex_lock(loader->lock);
     psti_loader_run_cancel(loader);
     pthread_mutex_unlock(loader->lock);
-    psti_loader_host_renew(loader);
+    psti_loader_tiers_begin(loader);
     pthread_mutex_lock(loader->lock);
     loader->ranks = loader->next_ranks;
     if (start > 0 && psti_order_end(loader->order, loader->ranks, start) == start) {
@@ -92,9 +93,6 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     loader->begun = true;
     loader->failed = false;
     loader->epoch_bad = loader->epoch_good = 0;
-    loader->settle_until_ns = 0;
-    if (loader->fleet)
-        psti_fleet_retry(loader->fleet);
     psti_loader_meter_begin(loader);
     loader->parked = psti_loader_share_begin(loader); /* the group is asked first */
     if (!loader->parked)

@@ -5,7 +5,6 @@
 #include "loader/loader_fill.h"
 
 #include "loader/loader_boxes.h"
-#include "loader/loader_cache.h"
 #include "loader/loader_counters.h"
 #include "loader/loader_follow.h"
 #include "loader/loader_forms.h"
@@ -13,6 +12,7 @@
 #include "loader/loader_pixels.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_sound.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_worker.h"
 
 #include "base/checked.h"
@@ -287,7 +287,7 @@ static int pass_of(const struct psti_loader_plan *plan, uint32_t i_plan)
 static void keep(struct psti_loader_worker *worker, struct psti_loader_source *sources)
 {
     int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_KEEP);
-    psti_loader_cache_keep(worker, sources);
+    psti_loader_tiers_keep(worker, sources);
     psti_loader_worker_forget(worker);
     psti_stall_meter_leave(&worker->meter, PSTI_METER_KEEP, since);
 }
@@ -322,7 +322,7 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
         if (status != PST_OK)
             psti_loader_source_name_error(worker->loader, sample, NULL, err);
     }
-    if (status == PST_OK && (worker->loader->cache || worker->loader->fleet))
+    if (status == PST_OK && psti_loader_tiers_may_keep(worker->loader))
         keep(worker, sources);
     if (clocked)
         psti_loader_forms_clock(worker->loader, sources, psti_clock_ns() - start);

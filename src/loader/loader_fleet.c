@@ -1,4 +1,4 @@
-/* loader_fleet.c - the loader's use of a fleet of memcached servers, between cache and storage.
+/* loader_fleet.c - the tier of a fleet of memcached servers, between cache and storage.
  *
  * The pump asks the fleet for items that the cache does not have, while it submits the reads of
  * others. A hit lands in the buffer that the read would have used, and the row goes on as if it had
@@ -22,9 +22,10 @@
  * that a server has just taken, and for one that came from a server of this host. It keeps what
  * servers refuse, and, from then on when they are read again, items of servers of other hosts. */
 #include "loader/loader_counters.h"
-#include "loader/loader_fleet.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_kept.h"
+#include "loader/loader_storage.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_worker.h"
 
 #include "base/clock.h"
@@ -38,74 +39,68 @@
 /* At the end of an epoch the last copies get so many timeouts to arrive. */
 #define SETTLE_TIMEOUTS 10
 
-enum pst_status psti_loader_fleet_open(pst_loader *loader, pst_fleet *fleet, struct pst_error *err)
+/* Sets a part of host_memory aside for copies of offered items. */
+static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_slots *slots,
+                                  bool *in_use, struct pst_error *err)
 {
     uint64_t nbytes = loader->options.host_memory / FILL_PART;
-    if (!fleet)
+    (void)slots;
+    if (!loader->options.fleet)
         return PST_OK;
     nbytes = nbytes < FILL_MAX_NBYTES ? nbytes : FILL_MAX_NBYTES;
     while (nbytes >= FILL_MIN_NBYTES && !psti_batch_pool_charge(loader->pool, nbytes, false))
         nbytes /= 2;
     nbytes = nbytes >= FILL_MIN_NBYTES ? nbytes : 0;
     loader->memory_nbytes += nbytes;
-    return psti_fleet_set_open(fleet, &loader->shape, nbytes, &loader->fleet, err);
+    enum pst_status status =
+        psti_fleet_set_open(loader->options.fleet, &loader->shape, nbytes, &loader->fleet, err);
+    *in_use = status == PST_OK;
+    return status;
 }
 
-void psti_loader_fleet_consider(pst_loader *loader, const struct psti_loader_plan_field *field,
-                                struct psti_loader_source *source)
+static void close_fleet(pst_loader *loader) { psti_fleet_set_close(&loader->fleet); }
+
+/* Servers that are down are tried again. */
+static void begin(pst_loader *loader)
+{
+    loader->settle_until_ns = 0;
+    psti_fleet_retry(loader->fleet);
+}
+
+/* Decides if the fleet is asked for an item that no cache has. */
+static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
+                               struct pst_error *err)
 {
     bool local;
-    if (!loader->fleet || source->item.i_file == PST_FILE_NONE || source->item.nbytes == 0)
-        return;
-    source->ask_fleet = psti_fleet_has_server(
-        loader->fleet, source->sample,
-        psti_loader_kept_number(loader, field->i_field, source->variant), &local);
-    psti_loader_fell_back(loader, PST_FALLBACK_FLEET_SERVER, !source->ask_fleet);
-}
-
-uint32_t psti_loader_fleet_requests(pst_loader *loader, struct psti_loader_items *items)
-{
-    const struct psti_loader_plan *plan = &loader->plan;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->n_items; i++) {
-        struct psti_loader_source *source = &items->sources[i];
-        const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
-        if (!source->ask_fleet || !source->read)
-            continue;
-        source->read->asked_ns = psti_clock_ns();
-        items->requests[n++] = (struct psti_loader_request){
-            .loader = loader,
-            .field = field,
-            .source = source,
-            .get = {.sample = source->sample,
-                    .i_item = psti_loader_kept_number(loader, field->i_field, source->variant),
-                    .nbytes = source->item.nbytes,
-                    .buffer = source->buffer}};
-    }
-    psti_latency_begin(&loader->tiers[PST_TIER_FLEET], n);
-    return n;
+    (void)err;
+    if (source->asked)
+        return PST_OK;
+    bool has_server = psti_fleet_has_server(loader->fleet, source->sample,
+                                            psti_loader_kept_number(loader, source), &local);
+    if (has_server)
+        source->asked = &psti_loader_tier_fleet;
+    psti_loader_fell_back(loader, PST_FALLBACK_FLEET_SERVER, !has_server);
+    return PST_OK;
 }
 
 /* True if the bytes are those of the item. Forged ones may have a good checksum of their own.
  * Re-coded ones, and files of a folder, have no checksum in the data set: the decoder looks at
  * them, and a row that it refuses is made again without the fleet. */
-static bool is_good(const struct psti_loader_request *request)
+static bool is_good(const pst_loader *loader, const struct psti_loader_source *source)
 {
-    const struct psti_fleet_get *get = &request->get;
-    const struct pst_item *item = &request->source->item;
-    return get->form != PSTI_CACHE_AS_STORED || request->loader->options.no_verify ||
-           !item->has_checksum || psti_hash64(get->buffer, get->got_nbytes) == item->checksum;
+    const struct psti_fleet_get *get = &source->get;
+    const struct pst_item *item = &source->item;
+    return get->form != PSTI_CACHE_AS_STORED || loader->options.no_verify || !item->has_checksum ||
+           psti_hash64(get->buffer, get->got_nbytes) == item->checksum;
 }
 
 /* Takes the item if its form is one that the loader's key allows, and notes that form. The read's
  * data are the item's bytes, behind the header of raw pixels. */
-static bool accept(struct psti_loader_request *request)
+static bool accept(pst_loader *loader, struct psti_loader_source *source)
 {
-    pst_loader *loader = request->loader;
-    struct psti_loader_source *source = request->source;
-    const struct psti_fleet_get *get = &request->get;
+    const struct psti_fleet_get *get = &source->get;
     const struct psti_cache_span span = {get->buffer, get->got_nbytes, get->form};
-    if (!is_good(request) || !psti_loader_kept_take(loader, request->field, &span, source))
+    if (!is_good(loader, source) || !psti_loader_kept_take(loader, &span, source))
         return false;
     source->is_cached = false; /* it lies in the row's own buffer */
     source->fleet_nbytes = get->got_nbytes;
@@ -118,17 +113,17 @@ static bool accept(struct psti_loader_request *request)
     return true;
 }
 
-bool psti_loader_fleet_take(struct psti_loader_request *request)
+/* The request has ended. True: its read is done, with the item's bytes. False: it must be read. */
+static bool take_got(pst_loader *loader, struct psti_loader_source *source)
 {
-    pst_loader *loader = request->loader;
-    const struct psti_fleet_get *get = &request->get;
-    bool hit = get->answer == PSTI_FLEET_HIT, good = hit && accept(request);
+    const struct psti_fleet_get *get = &source->get;
+    bool hit = get->answer == PSTI_FLEET_HIT, good = hit && accept(loader, source);
     psti_latency_end(&loader->tiers[PST_TIER_FLEET], good, get->got_nbytes,
-                     psti_clock_ns() - request->source->read->asked_ns);
+                     psti_clock_ns() - source->read->asked_ns);
     if (good)
         return true;
     if (get->answer == PSTI_FLEET_MISS)
-        request->source->is_offered = true;
+        source->is_offered = true;
     else if (hit || get->is_bad)
         psti_loader_fell_back(loader, PST_FALLBACK_FLEET_VALUE, 1);
     else
@@ -136,20 +131,75 @@ bool psti_loader_fleet_take(struct psti_loader_request *request)
     return false;
 }
 
-void psti_loader_fleet_ask_here(struct psti_loader_worker *worker)
+/* Called by a thread of the fleet, or by the one that asks. What the fleet does not give is read.
+ */
+static void get_is_done(struct psti_fleet_get *get)
 {
-    struct psti_fleet_get *gets[PST_MAX_FIELDS];
-    uint32_t n = psti_loader_fleet_requests(worker->loader, &worker->items);
-    if (n == 0)
+    struct psti_loader_source *source = get->user;
+    struct psti_loader_items *items = source->items;
+    struct psti_read *read = source->read;
+    pst_loader *loader = items->loader;
+    if (take_got(loader, source) || atomic_load(&loader->cancelled))
+        items->done(items); /* a cancelled row is dropped, whatever it has */
+    else
+        psti_loader_storage_submit(loader, &read, 1);
+}
+
+static uint32_t prepare(pst_loader *loader, struct psti_loader_items *items,
+                        struct psti_loader_asked *asked)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_loader_source *source = &items->sources[i];
+        if (source->asked != &psti_loader_tier_fleet || !source->read)
+            continue;
+        source->read->asked_ns = psti_clock_ns();
+        source->get = (struct psti_fleet_get){.sample = source->sample,
+                                              .i_item = psti_loader_kept_number(loader, source),
+                                              .nbytes = source->item.nbytes,
+                                              .buffer = source->buffer,
+                                              .done = get_is_done,
+                                              .user = source};
+        psti_loader_asked_add(asked, source);
+        n++;
+    }
+    if (n > 0)
+        psti_latency_begin(&loader->tiers[PST_TIER_FLEET], n);
+    return n;
+}
+
+static size_t list_gets(const struct psti_loader_asked *asked,
+                        struct psti_fleet_get *gets[PSTI_LOADER_ASKED_MAX])
+{
+    size_t n = 0;
+    for (struct psti_loader_source *source = asked->first; n < asked->n;
+         source = source->next_asked)
+        gets[n++] = &source->get;
+    return n;
+}
+
+static void submit(pst_loader *loader, const struct psti_loader_asked *asked)
+{
+    struct psti_fleet_get *gets[PSTI_LOADER_ASKED_MAX];
+    psti_fleet_ask(loader->fleet, gets, list_gets(asked, gets));
+}
+
+static bool is_crowded(pst_loader *loader) { return psti_fleet_is_crowded(loader->fleet); }
+
+static void ask_here(struct psti_loader_worker *worker)
+{
+    pst_loader *loader = worker->loader;
+    struct psti_fleet_get *gets[PSTI_LOADER_ASKED_MAX];
+    struct psti_loader_asked asked = {.n = 0};
+    if (prepare(loader, &worker->items, &asked) == 0)
         return;
-    if (psti_fleet_is_crowded(worker->loader->fleet))
-        (void)psti_fleet_settle(worker->loader->fleet,
-                                psti_clock_ns() + psti_fleet_timeout_ns(worker->loader->fleet));
-    for (uint32_t i = 0; i < n; i++)
-        gets[i] = &worker->items.requests[i].get;
-    psti_fleet_ask_and_wait(worker->loader->fleet, gets, n);
-    for (uint32_t i = 0; i < n; i++)
-        (void)psti_loader_fleet_take(&worker->items.requests[i]);
+    if (psti_fleet_is_crowded(loader->fleet))
+        (void)psti_fleet_settle(loader->fleet,
+                                psti_clock_ns() + psti_fleet_timeout_ns(loader->fleet));
+    psti_fleet_ask_and_wait(loader->fleet, gets, list_gets(&asked, gets));
+    struct psti_loader_source *source = asked.first;
+    for (uint32_t i = 0; i < asked.n; i++, source = source->next_asked)
+        (void)take_got(loader, source);
 }
 
 /* What became of an offered item. The offer's flag says if the cache has space reserved for it. */
@@ -172,19 +222,21 @@ static void offer_is_done(const struct psti_fleet_offer *offer, enum psti_fleet_
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
 }
 
-bool psti_loader_fleet_offer(pst_loader *loader, struct psti_loader_source *source, uint32_t i_item,
-                             const struct psti_cache_span *item)
+/* Offers an item, with the source's reservation in the cache. False: the fleet does not take it,
+ * and the reservation stays the source's. */
+static bool offer(pst_loader *loader, const struct psti_loader_source *source, uint32_t i_item,
+                  const struct psti_cache_span *item)
 {
-    const struct psti_fleet_offer offer = {.sample = source->sample,
-                                           .i_item = i_item,
-                                           .stored_nbytes = source->stored_nbytes,
-                                           .bytes = item->bytes,
-                                           .nbytes = item->nbytes,
-                                           .form = item->form,
-                                           .done = offer_is_done,
-                                           .user = loader,
-                                           .flag = source->is_wanted};
-    switch (psti_fleet_offer(loader->fleet, &offer)) {
+    const struct psti_fleet_offer what = {.sample = source->sample,
+                                          .i_item = i_item,
+                                          .stored_nbytes = source->stored_nbytes,
+                                          .bytes = item->bytes,
+                                          .nbytes = item->nbytes,
+                                          .form = item->form,
+                                          .done = offer_is_done,
+                                          .user = loader,
+                                          .flag = source->is_wanted};
+    switch (psti_fleet_offer(loader->fleet, &what)) {
     case PSTI_FLEET_TAKEN:
         return true;
     case PSTI_FLEET_REFUSED:
@@ -199,11 +251,27 @@ bool psti_loader_fleet_offer(pst_loader *loader, struct psti_loader_source *sour
     return true;
 }
 
-bool psti_loader_fleet_settle(pst_loader *loader, int64_t deadline_ns)
+/* Offers the item. One that is not shorter than the stored one goes there as stored, because
+ * readers have room for no more. */
+static void keep(pst_loader *loader, struct psti_loader_source *source,
+                 struct psti_loader_copy *copy)
+{
+    bool is_shorter = copy->item.nbytes < source->stored_nbytes;
+    if (!source->is_offered)
+        return;
+    source->is_offered = false;
+    if (!offer(loader, source, psti_loader_kept_number(loader, source),
+               is_shorter ? &copy->item : &copy->stored))
+        return;
+    source->is_wanted = false;
+    if (!is_shorter)
+        psti_loader_kept_as_stored(copy);
+}
+
+/* Waits until items that were offered have arrived, or for ten timeouts. */
+static bool settle(pst_loader *loader, int64_t deadline_ns)
 {
     int64_t now = psti_clock_ns();
-    if (!loader->fleet)
-        return true;
     if (loader->settle_until_ns == 0)
         loader->settle_until_ns = now + SETTLE_TIMEOUTS * psti_fleet_timeout_ns(loader->fleet);
     int64_t until = loader->settle_until_ns;
@@ -211,21 +279,16 @@ bool psti_loader_fleet_settle(pst_loader *loader, int64_t deadline_ns)
            psti_clock_ns() >= until;
 }
 
-const char *pst_tier_name(uint32_t i)
-{
-    static const char *const names[] = {"memory", "host", "fleet", "storage"};
-    return i < sizeof names / sizeof names[0] ? names[i] : NULL;
-}
-
-void psti_loader_tier_stats(const pst_loader *loader, struct pst_loader_stats *stats)
-{
-    for (int i = 0; i <= PST_TIER_STORAGE; i++) {
-        struct psti_latency_figures figures;
-        psti_latency_read((struct psti_latency *)(uintptr_t)&loader->tiers[i], &figures);
-        stats->tiers[i] = (struct pst_tier_stats){.n_hits = figures.n,
-                                                  .nbytes = figures.nbytes,
-                                                  .mean_ns = figures.mean_ns,
-                                                  .p99_ns = figures.p99_ns,
-                                                  .bytes_per_second = figures.bytes_per_second};
-    }
-}
+const struct psti_loader_tier_ops psti_loader_tier_fleet = {
+    .stands_in = true,
+    .open = open_fleet,
+    .close = close_fleet,
+    .begin = begin,
+    .settle = settle,
+    .look_up = look_up,
+    .is_crowded = is_crowded,
+    .prepare = prepare,
+    .submit = submit,
+    .ask_here = ask_here,
+    .keep = keep,
+};

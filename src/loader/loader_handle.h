@@ -18,6 +18,7 @@
 #include "loader/loader_mix.h"
 #include "loader/loader_job.h"
 #include "loader/loader_plan.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_worker.h"
 #include "loader/placement/loader_placement.h"
 #include "stall/stall_meter.h"
@@ -52,6 +53,9 @@ struct pst_loader {
     struct pst_field_output *fields;
     struct psti_loader_plan plan;
     struct psti_order *order;
+    /* Where items come from, in the order in which these are asked. The last is the storage. */
+    const struct psti_loader_tier_ops *tier_ops[PSTI_LOADER_TIERS];
+    uint32_t n_tiers;
     struct psti_storage *storage;
     struct psti_cache_set *cache; /* of this data set; NULL: none */
     /* The session with the host cache, or NULL. It is exchanged between epochs, with the lock, when
@@ -59,7 +63,7 @@ struct pst_loader {
     struct psti_share_cache *host;
     char *host_path;                      /* of the service's socket; NULL: no host cache */
     bool host_strict;                     /* pst_cache_host_options.strict */
-    char host_reason[256];                 /* why the host cache is not used; under the lock */
+    char host_reason[256];                /* why the host cache is not used; under the lock */
     struct psti_fleet_set *fleet;         /* the same in servers; NULL: none */
     struct psti_cache_shape shape;        /* of them all */
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
@@ -154,9 +158,9 @@ struct pst_loader {
     uint32_t n_quarantined, quarantine_cap;
     struct pst_loader_stats stats;
     struct pst_loader_state state; /* only the caller's thread writes and reads it */
-    int64_t settle_until_ns;       /* the same: psti_loader_fleet_settle; 0: not called yet */
-    int64_t reading_since_ns;      /* time at which n_reading became > 0 */
-    uint64_t reading_ns;           /* time of reading before that */
+    int64_t settle_until_ns;  /* the same: loader_fleet.c; 0: no epoch has ended since one began */
+    int64_t reading_since_ns; /* time at which n_reading became > 0 */
+    uint64_t reading_ns;      /* time of reading before that */
     struct psti_meter_steps steps;
     struct psti_meter_stall stall;
     struct psti_meter_sums epoch_sums; /* of all workers when the epoch began */
@@ -165,43 +169,6 @@ struct pst_loader {
     uint64_t ready_wait_ns; /* time of whole batches until they were handed out, summed */
     struct psti_loader_queues queues;
 };
-
-/* loader_cache.c */
-/* Chooses the fields that the cache re-codes, once the plan is made. */
-enum pst_status psti_loader_cache_choose(pst_loader *loader, struct pst_error *err);
-/* Copies options.cache_plan. */
-enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error *err);
-/* Opens the data set's items in options.cache, if there is one. */
-enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err);
-/* Opens the items that loader->cache_key names, in place of those of another key. No epoch runs.
- * After failure the others are open still. */
-enum pst_status psti_loader_cache_follow(pst_loader *loader, struct pst_error *err);
-/* Sets aside the part of host_memory that re-coding may use. Workers and slots have theirs. */
-void psti_loader_cache_claim(pst_loader *loader);
-void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *stats);
-
-/* loader_host.c */
-enum pst_status psti_loader_host_open(pst_loader *loader, pst_cache *cache,
-                                      const struct psti_cache_shape *shape, struct pst_error *err);
-/* Exchanges the session for one of another shape. No epoch runs. */
-enum pst_status psti_loader_host_change(pst_loader *loader, const struct psti_cache_shape *shape,
-                                        struct pst_error *err);
-/* Answers all wishes. The lock is held; it is released meanwhile. */
-void psti_loader_host_cancel(pst_loader *loader);
-/* Looks for the service again if it was lost. No epoch runs. */
-void psti_loader_host_renew(pst_loader *loader);
-/* Writes why the host cache is not used now; "" if it is. The lock is held. */
-void psti_loader_host_reason(const pst_loader *loader, char *text, size_t capacity);
-void psti_loader_host_close(pst_loader *loader);
-
-/* loader_fleet.c */
-/* Opens the data set's items in options.fleet, if there is one, with a part of host_memory that is
- * left for copies of offered items. */
-enum pst_status psti_loader_fleet_open(pst_loader *loader, pst_fleet *fleet, struct pst_error *err);
-/* An epoch ends: waits until items that were offered have arrived, or for ten timeouts. False: the
- * deadline came before. The caller's thread, without the lock. */
-bool psti_loader_fleet_settle(pst_loader *loader, int64_t deadline_ns);
-void psti_loader_tier_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 
 /* loader_options.c */
 /* Completes the caller's options to `options` of this library's size, and refuses impossible ones.

@@ -1,5 +1,5 @@
-/* loader_host.c - the loader's use of the host cache, which the host service has for all processes
- * of the user.
+/* loader_host.c - the tier of the host cache, which the host service has for all processes of the
+ * user.
  *
  * A hit lies in memory that the service shares, and is used there. For an item that is missing the
  * service is asked, while the pump goes on; it reads each item once for all loaders. The row's task
@@ -9,8 +9,9 @@
  * service is looked for again at the next epoch. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_host.h"
 #include "loader/loader_kept.h"
+#include "loader/loader_tier.h"
+#include "loader/loader_worker.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -54,19 +55,25 @@ static enum pst_status open_or_go_on(pst_loader *loader, const struct psti_cache
     return status;
 }
 
-enum pst_status psti_loader_host_open(pst_loader *loader, pst_cache *cache,
-                                      const struct psti_cache_shape *shape, struct pst_error *err)
+static enum pst_status open_host(pst_loader *loader, const struct psti_loader_slots *slots,
+                                 bool *in_use, struct pst_error *err)
 {
+    pst_cache *cache = loader->options.cache;
+    (void)slots;
+    if (!cache || !psti_cache_remote(cache))
+        return PST_OK;
     const struct psti_share_host *host = psti_share_host(cache);
     loader->host_path = psti_strdup(host->path);
     loader->host_strict = host->strict;
     if (!loader->host_path)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a path");
-    return open_or_go_on(loader, shape, &loader->host, err);
+    enum pst_status status = open_or_go_on(loader, &loader->shape, &loader->host, err);
+    *in_use = status == PST_OK;
+    return status;
 }
 
-enum pst_status psti_loader_host_change(pst_loader *loader, const struct psti_cache_shape *shape,
-                                        struct pst_error *err)
+static enum pst_status change(pst_loader *loader, const struct psti_cache_shape *shape,
+                              struct pst_error *err)
 {
     struct psti_share_cache *other = NULL, *former = loader->host;
     enum pst_status status = open_or_go_on(loader, shape, &other, err);
@@ -79,17 +86,16 @@ enum pst_status psti_loader_host_change(pst_loader *loader, const struct psti_ca
     return PST_OK;
 }
 
-void psti_loader_host_close(pst_loader *loader)
+static void close_host(pst_loader *loader)
 {
     psti_share_cache_close(&loader->host);
     psti_free(loader->host_path);
     loader->host_path = NULL;
 }
 
-void psti_loader_host_cancel(pst_loader *loader)
+/* Answers all wishes. */
+static void cancel(pst_loader *loader)
 {
-    if (!loader->host)
-        return;
     while (loader->pumping) /* its wishes may be on their way */
         pthread_cond_wait(&loader->done, loader->lock);
     pthread_mutex_unlock(loader->lock);
@@ -97,14 +103,15 @@ void psti_loader_host_cancel(pst_loader *loader)
     pthread_mutex_lock(loader->lock);
 }
 
-void psti_loader_host_renew(pst_loader *loader)
+/* Looks for the service again if it was lost. */
+static void begin(pst_loader *loader)
 {
     struct psti_cache_shape shape;
     struct psti_share_cache *found = NULL, *lost = loader->host;
     uint32_t items[PST_MAX_FIELDS];
     struct pst_error err;
     pst_error_clear(&err);
-    if (!lost || !psti_share_cache_is_lost(lost))
+    if (!psti_share_cache_is_lost(lost))
         return;
     psti_share_cache_shape(loader->dataset, &shape, items);
     shape.forms = loader->cache_key;
@@ -123,11 +130,18 @@ void psti_loader_host_renew(pst_loader *loader)
     psti_share_cache_close(&lost);
 }
 
-void psti_loader_host_reason(const pst_loader *loader, char *text, size_t capacity)
+/* The session may be exchanged, which the lock prevents. */
+static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
 {
-    bool is_lost = loader->host && psti_share_cache_is_lost(loader->host);
-    const char *reason = loader->host_reason[0] ? loader->host_reason : "the host service was lost";
-    snprintf(text, capacity, "%s", is_lost ? reason : "");
+    struct pst_cache_stats cache;
+    const char *reason = loader->host_reason;
+    pthread_mutex_lock(loader->lock);
+    if (psti_share_cache_is_lost(loader->host))
+        snprintf(stats->host_reason, sizeof stats->host_reason, "%s",
+                 reason[0] ? reason : "the host service was lost");
+    psti_share_cache_stats(loader->host, &cache);
+    pthread_mutex_unlock(loader->lock);
+    psti_loader_kept_stats(loader, &cache, stats);
 }
 
 /* `start`: time at which the item was looked up. */
@@ -145,11 +159,12 @@ static void count_miss(pst_loader *loader)
         psti_loader_fell_back(loader, PST_FALLBACK_HOST, 1);
 }
 
-void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
-                          struct psti_loader_source *source)
+static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
+                               struct pst_error *err)
 {
     struct psti_cache_span span;
-    uint32_t number = psti_loader_kept_number(loader, field->i_field, source->variant);
+    uint32_t number = psti_loader_kept_number(loader, source);
+    (void)err;
     uint64_t nbytes = source->item.nbytes;
     enum psti_cache_answer answer;
     int64_t start = psti_clock_ns();
@@ -162,37 +177,77 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
         answer = PSTI_CACHE_PASS; /* the plan does not admit the sample */
     switch (answer) {
     case PSTI_CACHE_HIT:
-        if (psti_loader_kept_take(loader, field, &span, source))
+        if (psti_loader_kept_take(loader, &span, source))
             count_hit(loader, source, span.nbytes, start);
         else
             count_miss(loader);
         break;
     case PSTI_CACHE_ADMIT:
-        source->is_asked = psti_loader_kept_admits(loader, source->sample);
-        if (!source->is_asked)
+        if (psti_loader_kept_admits(loader, source->sample))
+            source->asked = &psti_loader_tier_host;
+        else
             count_miss(loader);
         break;
     case PSTI_CACHE_PASS:
         count_miss(loader);
         break;
     }
+    return PST_OK;
 }
 
-uint32_t psti_loader_host_wishes(const pst_loader *loader, struct psti_loader_source *sources,
-                                 struct psti_share_wish **wishes)
+/* Called by the session's thread. */
+static void wish_is_done(struct psti_share_wish *wish)
+{
+    const struct psti_loader_source *source = wish->user;
+    source->items->done(source->items);
+}
+
+static uint32_t prepare(pst_loader *loader, struct psti_loader_items *items,
+                        struct psti_loader_asked *asked)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; loader->host && i < loader->plan.n_items; i++) {
-        struct psti_loader_source *source = &sources[i];
-        uint32_t i_field = loader->plan.fields[loader->plan.fields_of_items[i]].i_field;
-        if (!source->is_asked)
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_loader_source *source = &items->sources[i];
+        if (source->asked != &psti_loader_tier_host)
             continue;
-        source->wish.number =
-            psti_share_cache_number(loader->host, source->sample,
-                                    psti_loader_kept_number(loader, i_field, source->variant));
-        wishes[n++] = &source->wish;
+        source->wish.number = psti_share_cache_number(loader->host, source->sample,
+                                                      psti_loader_kept_number(loader, source));
+        source->wish.user = source;
+        source->wish.done = wish_is_done;
+        psti_loader_asked_add(asked, source);
+        n++;
     }
     return n;
+}
+
+static size_t list_wishes(const struct psti_loader_asked *asked,
+                          struct psti_share_wish *wishes[PSTI_LOADER_ASKED_MAX])
+{
+    size_t n = 0;
+    for (struct psti_loader_source *source = asked->first; n < asked->n;
+         source = source->next_asked)
+        wishes[n++] = &source->wish;
+    return n;
+}
+
+static void submit(pst_loader *loader, const struct psti_loader_asked *asked)
+{
+    struct psti_share_wish *wishes[PSTI_LOADER_ASKED_MAX];
+    psti_share_cache_submit(loader->host, wishes, list_wishes(asked, wishes));
+}
+
+static void ask_here(struct psti_loader_worker *worker)
+{
+    pst_loader *loader = worker->loader;
+    const struct psti_share_stop stop = {loader->interrupt, loader->interrupt_ctx};
+    struct psti_share_wish *wishes[PSTI_LOADER_ASKED_MAX];
+    struct psti_loader_asked asked = {.n = 0};
+    if (prepare(loader, &worker->items, &asked) == 0)
+        return;
+    size_t n = list_wishes(&asked, wishes);
+    bool is_stopped = !psti_share_cache_wait(loader->host, wishes, n, &stop);
+    for (size_t i = 0; is_stopped && i < n; i++)
+        wishes[i]->result = PSTI_CACHE_RESULT_FAILED;
 }
 
 /* Counts an item that the service has read for this loader, and re-coded. */
@@ -211,18 +266,17 @@ static void count_fetched(pst_loader *loader, const struct psti_share_wish *wish
 }
 
 /* Takes the item from the host cache, after its wish was answered. */
-static bool take_wished(pst_loader *loader, const struct psti_loader_plan_field *field,
-                        struct psti_loader_source *source)
+static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
 {
     struct psti_cache_span span;
-    uint32_t number = psti_loader_kept_number(loader, field->i_field, source->variant);
+    uint32_t number = psti_loader_kept_number(loader, source);
     uint64_t nbytes = source->item.nbytes;
     int64_t start = psti_clock_ns();
     if ((source->wish.result != PSTI_CACHE_RESULT_HERE &&
          source->wish.result != PSTI_CACHE_RESULT_READ) ||
         psti_share_cache_look(loader->host, source->sample, number, nbytes, &span) !=
             PSTI_CACHE_HIT ||
-        !psti_loader_kept_take(loader, field, &span, source))
+        !psti_loader_kept_take(loader, &span, source))
         return false;
     if (source->wish.result == PSTI_CACHE_RESULT_HERE) {
         count_hit(loader, source, span.nbytes, start);
@@ -232,56 +286,30 @@ static bool take_wished(pst_loader *loader, const struct psti_loader_plan_field 
     return true;
 }
 
-uint32_t psti_loader_host_resolve(pst_loader *loader, struct psti_loader_source *sources,
-                                  struct psti_read *reads)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        struct psti_loader_source *source = &sources[i];
-        const struct psti_loader_plan_field *field =
-            &loader->plan.fields[loader->plan.fields_of_items[i]];
-        if (!source->is_asked)
-            continue;
-        source->is_asked = false;
-        if (take_wished(loader, field, source))
-            continue;
-        count_miss(loader);
-        source->is_late = true;
-        reads[n++] = (struct psti_read){.file = source->file,
-                                        .path = source->path,
-                                        .stamp = source->stamp,
-                                        .offset = source->item.offset,
-                                        .nbytes = source->item.nbytes,
-                                        .buffer = source->buffer};
-    }
-    return n;
-}
-
-/* The fleet gets a copy of an item for which the host cache has no room, without being asked for it
+/* Where the host cache has no room for an item, the fleet gets a copy, without being asked for it
  * first: so the next epoch finds it there. */
-static void offer_late(const pst_loader *loader, const struct psti_loader_plan_field *field,
-                       struct psti_loader_source *source)
+static bool take(pst_loader *loader, struct psti_loader_source *source)
 {
     bool local;
+    if (take_wished(loader, source))
+        return true;
+    count_miss(loader);
     if (loader->fleet && source->wish.result == PSTI_CACHE_RESULT_DECLINED)
-        source->is_offered = psti_fleet_has_server(
-            loader->fleet, source->sample,
-            psti_loader_kept_number(loader, field->i_field, source->variant), &local);
+        source->is_offered = psti_fleet_has_server(loader->fleet, source->sample,
+                                                   psti_loader_kept_number(loader, source), &local);
+    return false;
 }
 
-enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
-                                      struct psti_loader_source *sources,
-                                      const struct psti_read *reads, struct pst_error *err)
-{
-    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        if (!sources[i].is_late)
-            continue;
-        sources[i].is_late = false;
-        enum pst_status status =
-            psti_loader_source_take_read(loader, sample, &sources[i], reads++, err);
-        if (status != PST_OK)
-            return status;
-        offer_late(loader, &loader->plan.fields[loader->plan.fields_of_items[i]], &sources[i]);
-    }
-    return PST_OK;
-}
+const struct psti_loader_tier_ops psti_loader_tier_host = {
+    .open = open_host,
+    .close = close_host,
+    .change = change,
+    .begin = begin,
+    .cancel = cancel,
+    .look_up = look_up,
+    .prepare = prepare,
+    .submit = submit,
+    .ask_here = ask_here,
+    .take = take,
+    .stats = stats_of,
+};

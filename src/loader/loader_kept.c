@@ -9,9 +9,9 @@
 
 #include "decode/decode_recode.h"
 
-uint32_t psti_loader_kept_number(const pst_loader *loader, uint32_t i_field, uint32_t variant)
+uint32_t psti_loader_kept_number(const pst_loader *loader, const struct psti_loader_source *source)
 {
-    return loader->cache_items[i_field] + variant;
+    return loader->cache_items[source->field->i_field] + source->variant;
 }
 
 bool psti_loader_kept_admits(const pst_loader *loader, uint64_t sample)
@@ -75,13 +75,13 @@ static bool take_recoded(const pst_loader *loader, const struct psti_loader_plan
     return true;
 }
 
-bool psti_loader_kept_take(const pst_loader *loader, const struct psti_loader_plan_field *field,
-                           const struct psti_cache_span *span, struct psti_loader_source *source)
+bool psti_loader_kept_take(const pst_loader *loader, const struct psti_cache_span *span,
+                           struct psti_loader_source *source)
 {
     const struct pst_item stored = source->item;
     if (span->form == PSTI_CACHE_AS_STORED) {
         source->data = span->bytes;
-    } else if (!take_recoded(loader, field, span, source)) {
+    } else if (!take_recoded(loader, source->field, span, source)) {
         source->item = stored;
         source->data = NULL;
         source->picture.n_ops = 0;
@@ -89,4 +89,25 @@ bool psti_loader_kept_take(const pst_loader *loader, const struct psti_loader_pl
     }
     source->is_cached = true;
     return true;
+}
+
+void psti_loader_kept_as_stored(struct psti_loader_copy *copy)
+{
+    copy->item = copy->stored;
+    if (copy->result == PSTI_RECODE_DONE)
+        copy->result = PSTI_RECODE_FAILED;
+}
+
+void psti_loader_kept_stats(const pst_loader *loader, const struct pst_cache_stats *cache,
+                            struct pst_loader_stats *stats)
+{
+    stats->n_cache_hits = atomic_load(&loader->n_cache_hits);
+    stats->n_cache_training_hits = atomic_load(&loader->n_cache_training_hits);
+    stats->nbytes_cache_hit = atomic_load(&loader->nbytes_cache_hit);
+    stats->n_cache_misses = atomic_load(&loader->n_cache_misses);
+    stats->cache_nbytes = cache->nbytes;
+    stats->cache_nbytes_used = cache->nbytes_used;
+    stats->n_cache_items = cache->n_items;
+    stats->n_cache_fetched = atomic_load(&loader->n_cache_fetched);
+    stats->nbytes_cache_fetched = atomic_load(&loader->nbytes_cache_fetched);
 }

@@ -2,19 +2,33 @@
 #ifndef PST_LOADER_LOADER_KEPT_H
 #define PST_LOADER_LOADER_KEPT_H
 
+#include "base/buffer.h"
 #include "cache/cache.h"
+#include "decode/decode_recode.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_source.h"
 
+/* What is kept of an item. */
+struct psti_loader_copy {
+    struct psti_cache_span stored, item; /* `item` is re-coded, or the stored one */
+    struct psti_buffer buffer;           /* of `item` */
+    enum psti_recode_result result;
+};
+
+/* The item is kept as it is stored. */
+void psti_loader_kept_as_stored(struct psti_loader_copy *copy);
 /* The item's number in the sample, for cache, host cache and fleet. */
-uint32_t psti_loader_kept_number(const pst_loader *loader, uint32_t i_field, uint32_t variant);
+uint32_t psti_loader_kept_number(const pst_loader *loader, const struct psti_loader_source *source);
 /* True if a sample's items may be admitted by a cache: options.cache_plan. */
 bool psti_loader_kept_admits(const pst_loader *loader, uint64_t sample);
 /* Points the source to what a cache or the fleet has. False: the item cannot be this loader's. */
-bool psti_loader_kept_take(const pst_loader *loader, const struct psti_loader_plan_field *field,
-                           const struct psti_cache_span *span, struct psti_loader_source *source);
+bool psti_loader_kept_take(const pst_loader *loader, const struct psti_cache_span *span,
+                           struct psti_loader_source *source);
 /* A cache had the item that the source points to, of nbytes. */
 void psti_loader_kept_count_hit(pst_loader *loader, const struct psti_loader_source *source,
                                 uint64_t nbytes);
+/* Fills in what the loader counts of a cache, and what the cache itself says. */
+void psti_loader_kept_stats(const pst_loader *loader, const struct pst_cache_stats *cache,
+                            struct pst_loader_stats *stats);
 
 #endif

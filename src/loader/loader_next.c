@@ -10,6 +10,7 @@
 #include "loader/loader_quarantine.h"
 #include "loader/loader_run.h"
 #include "loader/loader_share.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_usable.h"
 #include "loader/loader_worker.h"
 
@@ -259,7 +260,7 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
     while (status == PST_OK && !*out) {
         if (loader->next_step >= loader->n_steps) {
             pthread_mutex_unlock(loader->lock);
-            bool settled = psti_loader_fleet_settle(loader, deadline);
+            bool settled = psti_loader_tiers_settle(loader, deadline);
             pthread_mutex_lock(loader->lock);
             return settled ? end_epoch(loader, err) : fail_busy(err);
         }

@@ -1,6 +1,7 @@
 /* loader_open.c - opens a loader: its order, plan, storage and caches. Closes it. What it has for
  * batches of one size is made by loader_shape.c. */
 #include "loader/loader.h"
+#include "loader/loader_cache_choice.h"
 #include "loader/loader_files.h"
 #include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
@@ -9,7 +10,7 @@
 #include "loader/loader_row.h"
 #include "loader/loader_shape.h"
 #include "loader/loader_share.h"
-#include "loader/loader_shelf.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"
@@ -199,8 +200,6 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
     loader->in_memory = loader->plan.n_items == 0 || (resident && !throttled);
     status = psti_loader_files_open(loader, err);
     if (status == PST_OK)
-        status = psti_loader_cache_open(loader, loader->options.cache, err);
-    if (status == PST_OK)
         status = charge_tables(loader, err);
     if (status == PST_OK)
         status = open_trace(loader, err);
@@ -209,11 +208,7 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
     if (status == PST_OK)
         status = psti_loader_shape_open(loader, err);
     if (status == PST_OK)
-        psti_loader_cache_claim(loader);
-    if (status == PST_OK)
-        status = psti_loader_fleet_open(loader, loader->options.fleet, err);
-    if (status == PST_OK && slots && slots->shelf)
-        psti_loader_shelf_join(loader, slots->shelf);
+        status = psti_loader_tiers_open(loader, slots, err);
     if (status == PST_OK)
         status = psti_loader_shape_start(loader, err);
     if (status == PST_OK && loader->share)
@@ -299,14 +294,11 @@ void pst_loader_close(pst_loader **loader_ptr)
     if (loader->pool && psti_batch_pool_is_forked(loader->pool))
         return; /* its threads are not in this process, so nothing may be touched */
     psti_loader_shape_stop(loader);
-    psti_loader_shelf_leave(loader);
     psti_loader_share_close(loader);
     psti_loader_shape_close(loader);
     psti_free(loader->workers);
     psti_loader_files_close(&loader->files);
-    psti_fleet_set_close(&loader->fleet); /* before the cache, which gets what the fleet refuses */
-    psti_cache_set_close(&loader->cache);
-    psti_loader_host_close(loader);
+    psti_loader_tiers_close(loader);
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
     psti_free(loader->cache_plan);

@@ -7,22 +7,19 @@
 #include "loader/loader_arena.h"
 #include "loader/loader_counters.h"
 #include "loader/loader_files.h"
-#include "loader/loader_fleet.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_host.h"
 #include "loader/loader_job.h"
 #include "loader/loader_meter.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
-#include "loader/loader_shelf.h"
+#include "loader/loader_storage.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_times.h"
 
 #include "base/clock.h"
 
 #include <string.h>
-
-#define READS_AT_ONCE (2 * PST_MAX_FIELDS)
 
 /* Counts windows of a page-aware order for which the kernel gets no hint. */
 static void skip_hint(pst_loader *loader, const struct psti_loader_job *job)
@@ -91,8 +88,8 @@ bool psti_loader_pump_start_job(pst_loader *loader)
     struct psti_ranks ranks = loader->ranks;
     /* If only parts of items are read, or only some items, the kernel must not read the rest ahead.
      */
-    bool reads_parts = loader->stats.n_partial_reads > 0 || loader->cache || loader->host ||
-                       loader->fleet || loader->forms.n;
+    bool reads_parts = loader->stats.n_partial_reads > 0 || psti_loader_tiers_have_items(loader) ||
+                       loader->forms.n;
     pthread_mutex_unlock(loader->lock);
     psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
     if (!reads_parts)
@@ -156,9 +153,10 @@ static uint64_t trace_id(const struct psti_loader_task *task)
     return (uint64_t)(task - task->loader->tasks);
 }
 
-/* One of the reads, wishes and requests that the task waits for is done. */
-static void part_is_done(struct psti_loader_task *task)
+/* One of the requests and reads that the task waits for is done. */
+static void part_is_done(struct psti_loader_items *items)
 {
+    struct psti_loader_task *task = items->user;
     pst_loader *loader = task->loader;
     if (atomic_fetch_sub(&task->n_reading, 1) != 1)
         return;
@@ -172,61 +170,21 @@ static void part_is_done(struct psti_loader_task *task)
     pthread_mutex_unlock(loader->lock);
 }
 
-/* Called by the storage's threads. */
-static void read_is_done(struct psti_read *read)
+/* n requests and reads of the task are about to be submitted. The lock must be held. */
+static void begin_reading(pst_loader *loader, struct psti_loader_task *task, uint32_t n)
 {
-    struct psti_loader_task *task = read->user;
-    psti_latency_end(&task->loader->tiers[PST_TIER_STORAGE], read->status == PST_OK, read->nbytes,
-                     psti_clock_ns() - read->asked_ns);
-    if (task->loader->shelf)
-        psti_loader_shelf_read(task->loader, &task->items, read);
-    part_is_done(task);
-}
-
-/* Called by the thread of the session with the host cache. */
-static void wish_is_done(struct psti_share_wish *wish) { part_is_done(wish->user); }
-
-static void submit(pst_loader *loader, struct psti_read **reads, uint32_t n)
-{
-    int64_t now = psti_clock_ns();
-    for (uint32_t i = 0; i < n; i++)
-        reads[i]->asked_ns = now;
-    psti_latency_begin(&loader->tiers[PST_TIER_STORAGE], n);
-    psti_storage_submit(loader->storage, reads, n);
-}
-
-/* Called by a thread of the fleet, or by the one that asks. What the fleet does not give is read.
- */
-static void request_is_done(struct psti_fleet_get *get)
-{
-    struct psti_loader_request *request = get->user;
-    struct psti_read *read = request->source->read;
-    pst_loader *loader = request->loader;
-    if (psti_loader_fleet_take(request) || atomic_load(&loader->cancelled))
-        part_is_done(read->user); /* a cancelled row is dropped, whatever it has */
-    else
-        submit(loader, &read, 1);
-}
-
-void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task, uint32_t n)
-{
-    struct psti_read *reads[PSTI_LOADER_RANGES_MAX], *from = task->items.reads;
     atomic_store(&task->n_reading, n);
-    pthread_mutex_lock(loader->lock);
     psti_loader_times_read_begins(loader);
-    pthread_mutex_unlock(loader->lock);
     if (loader->trace)
         psti_stall_trace_overlapping(loader->trace, "read", true, psti_clock_ns(), trace_id(task));
-    while (n > 0) {
-        uint32_t n_now = n < PSTI_LOADER_RANGES_MAX ? n : PSTI_LOADER_RANGES_MAX;
-        for (uint32_t i = 0; i < n_now; i++) {
-            reads[i] = from++;
-            reads[i]->user = task;
-            reads[i]->done = read_is_done;
-        }
-        n -= n_now;
-        submit(loader, reads, n_now);
-    }
+}
+
+void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task)
+{
+    pthread_mutex_lock(loader->lock);
+    begin_reading(loader, task, task->items.n_reads);
+    pthread_mutex_unlock(loader->lock);
+    psti_loader_storage_submit_more(loader, &task->items);
 }
 
 /* A loader on a shelf looks up its rows as soon as it can, because others may wait for them. */
@@ -377,73 +335,38 @@ static bool look_up_next(pst_loader *loader)
     if (!located)
         task->items.block_nbytes = 0;
     task->copies = located && psti_loader_row_copies(loader, &task->items);
-    if (loader->shelf)
-        psti_loader_shelf_ask(loader, located ? &task->items : NULL, key.epoch,
-                              job->positions[task->row]);
+    psti_loader_tiers_join(loader, located ? &task->items : NULL, key.epoch,
+                           job->positions[task->row]);
     pthread_mutex_lock(loader->lock);
     loader->pending = task;
     return true;
 }
 
-/* What is to be submitted together. */
+/* What is to be submitted together: for each tier of the loader; the last is the storage's. */
 struct parts {
-    struct psti_read **reads; /* its own, or those gathered */
-    struct psti_read *own_reads[READS_AT_ONCE];
+    struct psti_loader_asked asked[PSTI_LOADER_TIERS];
     uint32_t n_reads_max;
-    struct psti_share_wish *wishes[READS_AT_ONCE];
-    struct psti_fleet_get *gets[READS_AT_ONCE];
-    uint32_t n_reads, n_wishes, n_gets;
 };
 
-/* Adds the task's n reads to `parts`, or the requests to the fleet that take the place of some. */
-static void add_reads(pst_loader *loader, struct psti_loader_task *task, uint32_t n,
-                      struct parts *parts)
-{
-    uint32_t n_gets = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        task->items.reads[i].user = task;
-        task->items.reads[i].done = read_is_done;
-    }
-    if (loader->fleet)
-        n_gets = psti_loader_fleet_requests(loader, &task->items);
-    for (uint32_t i = 0; i < n_gets; i++) {
-        task->items.requests[i].get.user = &task->items.requests[i];
-        task->items.requests[i].get.done = request_is_done;
-        parts->gets[parts->n_gets++] = &task->items.requests[i].get;
-    }
-    for (uint32_t i = 0; i < loader->plan.n_items; i++)
-        if (task->items.sources[i].read && !task->items.sources[i].ask_fleet)
-            parts->reads[parts->n_reads++] = task->items.sources[i].read;
-}
-
-/* Adds what the host service is to be asked for by the task. Returns how many wishes these are. */
-static uint32_t add_wishes(const pst_loader *loader, struct psti_loader_task *task,
-                           struct parts *parts)
-{
-    struct psti_share_wish **wishes = parts->wishes + parts->n_wishes;
-    uint32_t n = psti_loader_host_wishes(loader, task->items.sources, wishes);
-    for (uint32_t i = 0; i < n; i++) {
-        wishes[i]->user = task;
-        wishes[i]->done = wish_is_done;
-    }
-    parts->n_wishes += n;
-    return n;
-}
-
-static uint32_t count_parts(const struct parts *parts)
-{
-    return parts->n_reads + parts->n_wishes + parts->n_gets;
-}
-
 /* True if another row fits, whatever it needs. */
-static bool has_room(const struct parts *parts, uint32_t n_items)
+static bool has_room(const pst_loader *loader, const struct parts *parts)
 {
-    return parts->n_reads + n_items <= parts->n_reads_max &&
-           parts->n_wishes + parts->n_gets + n_items <= READS_AT_ONCE;
+    uint32_t n_items = loader->plan.n_items, n_others = 0, last = loader->n_tiers - 1;
+    for (uint32_t i = 0; i < last; i++)
+        n_others += parts->asked[i].n;
+    return parts->asked[last].n + n_items <= parts->n_reads_max &&
+           n_others + n_items <= PSTI_LOADER_ASKED_MAX;
 }
 
-/* Finds a task whose reads, wishes and requests can be submitted and adds them to `parts`. NULL:
- * nothing more now. */
+static bool is_empty(const pst_loader *loader, const struct parts *parts)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < loader->n_tiers; i++)
+        n += parts->asked[i].n;
+    return n == 0;
+}
+
+/* Finds a task whose requests can be submitted and adds them to `parts`. NULL: nothing more now. */
 static struct psti_loader_task *next_task(pst_loader *loader, struct parts *parts)
 {
     while (loader->running && (loader->pending || look_up_next(loader))) {
@@ -460,19 +383,17 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
         }
         loader->pending = NULL;
         uint32_t n = 0;
-        if (task->status == PST_OK)
-            n = psti_loader_row_reads(loader, &task->items, task->block);
-        uint32_t n_wishes = task->block ? add_wishes(loader, task, parts) : 0;
-        if (n + n_wishes == 0) {
+        if (task->status == PST_OK) {
+            psti_loader_row_place(loader, &task->items, task->block);
+            task->items.done = part_is_done;
+            task->items.user = task;
+            n = psti_loader_tiers_prepare(loader, &task->items, parts->asked);
+        }
+        if (n == 0) {
             push_ready(loader, task);
             continue;
         }
-        add_reads(loader, task, n, parts);
-        atomic_store(&task->n_reading, n + n_wishes);
-        psti_loader_times_read_begins(loader);
-        if (loader->trace)
-            psti_stall_trace_overlapping(loader->trace, "read", true, psti_clock_ns(),
-                                         trace_id(task));
+        begin_reading(loader, task, n);
         return task;
     }
     return NULL;
@@ -480,29 +401,22 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
 
 static bool submit_some(pst_loader *loader)
 {
-    struct parts parts;
+    struct parts parts = {.n_reads_max = PSTI_LOADER_ASKED_MAX};
     choose_gathering(loader);
-    bool gathering = gathers(loader);
-    loader->crowded = loader->fleet && psti_fleet_is_crowded(loader->fleet);
+    loader->crowded = psti_loader_tiers_are_crowded(loader);
     if (loader->crowded)
         return false;
-    parts.n_reads = parts.n_wishes = parts.n_gets = 0;
-    parts.reads = gathering ? loader->gathered : parts.own_reads;
-    parts.n_reads_max = gathering ? loader->n_gather_max * loader->plan.n_items : READS_AT_ONCE;
-    if (gathering && !begin_gathering(loader))
+    if (gathers(loader))
+        parts.n_reads_max = loader->n_gather_max * loader->plan.n_items;
+    if (gathers(loader) && !begin_gathering(loader))
         return false;
-    while (has_room(&parts, loader->plan.n_items) && next_task(loader, &parts))
+    while (has_room(loader, &parts) && next_task(loader, &parts))
         ;
-    if (count_parts(&parts) == 0)
+    if (is_empty(loader, &parts))
         return false;
     loader->pump_again = true;
     pthread_mutex_unlock(loader->lock);
-    if (parts.n_wishes > 0)
-        psti_share_cache_submit(loader->host, parts.wishes, parts.n_wishes);
-    if (parts.n_reads > 0)
-        submit(loader, parts.reads, parts.n_reads);
-    if (parts.n_gets > 0)
-        psti_fleet_ask(loader->fleet, parts.gets, parts.n_gets);
+    psti_loader_tiers_submit(loader, parts.asked);
     pthread_mutex_lock(loader->lock);
     return true;
 }

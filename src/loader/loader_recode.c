@@ -113,7 +113,7 @@ bool psti_loader_recode_ahead(struct psti_loader_worker *worker,
     if (make_smaller(worker, field, PST_CACHE_FORM_RAW, &image, picture, &recoded) ==
             PSTI_RECODE_DONE &&
         psti_loader_kept_take(
-            worker->loader, field,
+            worker->loader,
             &(struct psti_cache_span){recoded.bytes, recoded.nbytes,
                                       (uint8_t)((unsigned)recoded.form | PSTI_TRAINING_FORM)},
             smaller))

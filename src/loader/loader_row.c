@@ -3,27 +3,21 @@
  *
  * Any worker runs these functions on rows of its own; none takes the loader's lock. Errors leave
  * here with data set, sample, file, offset and codec. */
-#include "loader/loader_cache.h"
 #include "loader/loader_counters.h"
-#include "loader/loader_files.h"
 #include "loader/loader_fill.h"
-#include "loader/loader_fleet.h"
 #include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_host.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_ranges.h"
 #include "loader/loader_row.h"
-#include "loader/loader_shelf.h"
 #include "loader/loader_sound.h"
+#include "loader/loader_storage.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/checked.h"
-#include "base/clock.h"
 #include "base/fail.h"
-#include "dataset/dataset.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -48,34 +42,6 @@ static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
     return psti_fail(err, PST_ERROR_NOT_FOUND, "loader",
                      "field '%s' of this sample is stored in none of the forms allowed",
                      plan->field->name);
-}
-
-/* Finds the file of an item, and its bytes if they are in memory. */
-static enum pst_status find_bytes(pst_loader *loader, struct psti_loader_source *source, char *path,
-                                  struct pst_error *err)
-{
-    const struct pst_item *item = &source->item;
-    if (item->nbytes == 0) {
-        source->data = "";
-        return PST_OK;
-    }
-    if (item->i_file == PST_FILE_NONE)
-        return PST_OK; /* copied when there is a buffer */
-    if (!loader->files.n && pst_dataset_is_folder(loader->dataset)) {
-        source->path = path;
-        source->place = psti_dataset_file_place(loader->dataset, item->i_file);
-        source->stamp = psti_dataset_file_stamp(loader->dataset, item->i_file);
-        return pst_dataset_file_path(loader->dataset, item->i_file, path, PSTI_PATH_NBYTES, err);
-    }
-    enum pst_status status = psti_loader_files_acquire(loader, item->i_file, &source->file, err);
-    if (status != PST_OK)
-        return status;
-    if (!psti_range_fits(item->offset, item->nbytes, psti_storage_file_nbytes(source->file)))
-        return psti_fail(err, PST_ERROR_TRUNCATED, "loader",
-                         "the item ends at byte %" PRIu64 " of a file of %" PRIu64 " bytes",
-                         item->offset + item->nbytes, psti_storage_file_nbytes(source->file));
-    source->data = psti_storage_file_span(source->file, item->offset, item->nbytes);
-    return PST_OK;
 }
 
 /* A mask that may be rotated with its image is read whole. Only the image's row knows how it is
@@ -107,23 +73,21 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
     items->state = PSTI_LOADER_ROW_ASKED;
     items->sample = sample;
     items->block_nbytes = 0;
+    items->n_reads = 0;
     memset(sources, 0, plan->n_items * sizeof *sources);
     for (i = 0; status == PST_OK && i < plan->n_items; i++) {
         const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
-        char *path = items->paths ? items->paths + (size_t)i * PSTI_PATH_NBYTES : NULL;
         status = choose_variant(loader, sample, field, &sources[i], err);
         if (status != PST_OK) {
             psti_loader_source_name_error(loader, sample, NULL, err);
             break;
         }
+        sources[i].items = items;
+        sources[i].field = field;
         sources[i].sample = sample;
         if (loader->forms.n && plan->fields_of_items[i] == loader->forms.i_plan)
             psti_loader_forms_choose(loader, turn, &sources[i]);
-        psti_loader_cache_ask(loader, field, &sources[i]);
-        if (!sources[i].is_cached)
-            status = find_bytes(loader, &sources[i], path, err);
-        if (status == PST_OK && !sources[i].data && !sources[i].is_asked)
-            psti_loader_fleet_consider(loader, field, &sources[i]);
+        status = psti_loader_tiers_look_up(loader, &sources[i], err);
         if (status == PST_OK && !sources[i].data) {
             uint64_t left = loader->block_nbytes_max - items->block_nbytes;
             if (sources[i].item.nbytes > left ||
@@ -141,7 +105,7 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
     }
     for (i = 0; status == PST_OK && i < plan->n_items; i++) {
         const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
-        if (sources[i].data || sources[i].is_wanted || sources[i].is_asked || sources[i].ask_fleet)
+        if (sources[i].data || sources[i].is_wanted || sources[i].asked)
             continue;
         if (field->fill == PSTI_LOADER_FILL_SOUND)
             psti_loader_sound_consider(loader, key, field, &sources[i]);
@@ -149,7 +113,7 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
             psti_loader_ranges_consider(loader, key, field, &sources[i]);
     }
     if (status != PST_OK)
-        psti_loader_row_release(loader, items);
+        psti_loader_tiers_release(loader, items);
     return status;
 }
 
@@ -166,10 +130,16 @@ bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_i
     return true;
 }
 
-uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_items *items, void *block)
+/* True if the located source has a read of the first round, unless its bytes are there. */
+static bool is_read(const struct psti_loader_source *source)
+{
+    return source->item.i_file != PST_FILE_NONE && (!source->asked || source->asked->stands_in);
+}
+
+void psti_loader_row_place(pst_loader *loader, struct psti_loader_items *items, void *block)
 {
     char *at = block;
-    uint32_t n = 0;
+    items->n_reads = 0;
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         struct psti_loader_source *source = &items->sources[i];
         if (source->data || source->waits_shelf)
@@ -178,9 +148,9 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_items *ite
             source->buffer = at;
             at += psti_loader_source_buffer_nbytes(loader, source);
         }
-        if (source->item.i_file == PST_FILE_NONE || source->is_asked)
+        if (!is_read(source))
             continue;
-        struct psti_read *read = &items->reads[n++];
+        struct psti_read *read = &items->reads[items->n_reads++];
         source->read = read;
         read->file = source->file;
         read->path = source->path;
@@ -190,11 +160,10 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_items *ite
         read->nbytes = source->sparse ? source->n_here : source->item.nbytes;
         read->file_nbytes = source->sparse && source->path ? source->item.nbytes : 0;
         read->buffer = source->buffer;
-        read->drop = source->is_wanted || source->ask_fleet; /* memory is not spent twice */
+        read->drop = source->is_wanted || source->asked; /* memory is not spent twice */
         read->data = NULL;
         read->status = PST_OK;
     }
-    return n;
 }
 
 /* Points the sources to what the first reads have brought, or returns the first one's error. */
@@ -204,7 +173,7 @@ static enum pst_status take_reads(pst_loader *loader, struct psti_loader_items *
     const struct psti_read *reads = items->reads;
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         struct psti_loader_source *source = &items->sources[i];
-        if (!source->buffer || source->item.i_file == PST_FILE_NONE || source->is_asked)
+        if (!source->buffer || !is_read(source))
             continue;
         enum pst_status status =
             psti_loader_source_take_read(loader, items->sample, source, reads++, err);
@@ -214,22 +183,58 @@ static enum pst_status take_reads(pst_loader *loader, struct psti_loader_items *
     return PST_OK;
 }
 
+/* Takes what the tiers have brought, and plans reads of what they have not. */
+static void take_asked(pst_loader *loader, struct psti_loader_items *items)
+{
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_loader_source *source = &items->sources[i];
+        const struct psti_loader_tier_ops *tier = source->asked;
+        source->asked = NULL;
+        if (!tier || tier->stands_in || tier->take(loader, source))
+            continue;
+        source->is_late = true;
+        items->reads[items->n_reads++] = (struct psti_read){.file = source->file,
+                                                            .path = source->path,
+                                                            .stamp = source->stamp,
+                                                            .offset = source->item.offset,
+                                                            .nbytes = source->item.nbytes,
+                                                            .buffer = source->buffer};
+    }
+}
+
+static enum pst_status take_late(pst_loader *loader, struct psti_loader_items *items,
+                                 struct pst_error *err)
+{
+    const struct psti_read *reads = items->reads;
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        if (!items->sources[i].is_late)
+            continue;
+        items->sources[i].is_late = false;
+        enum pst_status status =
+            psti_loader_source_take_read(loader, items->sample, &items->sources[i], reads++, err);
+        if (status != PST_OK)
+            return status;
+    }
+    return PST_OK;
+}
+
 /* Takes what the row waits for, and goes one state on. */
 static enum pst_status take_one(pst_loader *loader, struct psti_loader_items *items,
-                                uint32_t *n_reads, struct pst_error *err)
+                                struct pst_error *err)
 {
     enum pst_status status = PST_OK;
+    items->n_reads = 0;
     switch (items->state) {
     case PSTI_LOADER_ROW_ASKED:
         status = take_reads(loader, items, err);
         if (status == PST_OK)
-            *n_reads = psti_loader_host_resolve(loader, items->sources, items->reads);
+            take_asked(loader, items);
         items->state = PSTI_LOADER_ROW_READING;
         break;
     case PSTI_LOADER_ROW_READING:
-        status = psti_loader_host_take(loader, items->sample, items->sources, items->reads, err);
+        status = take_late(loader, items, err);
         if (status == PST_OK)
-            *n_reads = psti_loader_ranges_reads(loader, items->sources, items->reads);
+            items->n_reads = psti_loader_ranges_reads(loader, items->sources, items->reads);
         items->state = PSTI_LOADER_ROW_MORE;
         break;
     case PSTI_LOADER_ROW_MORE:
@@ -242,14 +247,15 @@ static enum pst_status take_one(pst_loader *loader, struct psti_loader_items *it
     return status;
 }
 
-enum pst_status psti_loader_row_advance(pst_loader *loader, struct psti_loader_items *items,
-                                        uint32_t *n_reads, struct pst_error *err)
+bool psti_loader_row_advance(pst_loader *loader, struct psti_loader_items *items,
+                             enum pst_status *status, struct pst_error *err)
 {
-    enum pst_status status = PST_OK;
-    *n_reads = 0;
-    while (status == PST_OK && *n_reads == 0 && items->state != PSTI_LOADER_ROW_READY)
-        status = take_one(loader, items, n_reads, err);
-    return status;
+    while (*status == PST_OK && items->state != PSTI_LOADER_ROW_READY) {
+        *status = take_one(loader, items, err);
+        if (*status == PST_OK && items->n_reads > 0)
+            return true;
+    }
+    return false;
 }
 
 bool psti_loader_row_is_suspect(const struct psti_loader_worker *worker,
@@ -262,18 +268,6 @@ bool psti_loader_row_is_suspect(const struct psti_loader_worker *worker,
     for (uint32_t i = 0; i < loader->plan.n_items; i++)
         n += items->sources[i].fleet_nbytes > 0;
     return n > 0;
-}
-
-void psti_loader_row_release(pst_loader *loader, struct psti_loader_items *items)
-{
-    psti_loader_cache_give_up(loader, items->sources);
-    if (loader->shelf)
-        psti_loader_shelf_release(loader, items->sources);
-    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        struct psti_loader_source *source = &items->sources[i];
-        psti_loader_files_release(loader, source->item.i_file, source->file);
-        source->file = NULL;
-    }
 }
 
 /* A buffer of this thread's own. It is kept, or comes from the reserve for this row only. */
@@ -312,54 +306,22 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
     return worker->reserve_buffer;
 }
 
-/* Reads in this thread, one item after the other, until one fails. False: one did. */
-static bool run_reads(struct psti_loader_worker *worker, uint32_t n)
-{
-    enum pst_status status = PST_OK;
-    int64_t start = psti_clock_ns();
-    for (uint32_t i = 0; status == PST_OK && i < n; i++)
-        if (!worker->items.reads[i].data) /* else the fleet gave it */
-            status = psti_loader_worker_run_read(worker, &worker->items.reads[i]);
-    psti_loader_worker_read_here(worker, start, true);
-    return status == PST_OK;
-}
-
-/* Waits for items that the host service reads. */
-static void await_wishes(struct psti_loader_worker *worker)
-{
-    pst_loader *loader = worker->loader;
-    struct psti_share_wish *wishes[PST_MAX_FIELDS];
-    uint32_t n = psti_loader_host_wishes(loader, worker->items.sources, wishes);
-    if (n == 0)
-        return;
-    const struct psti_share_stop stop = {loader->interrupt, loader->interrupt_ctx};
-    bool is_stopped = !psti_share_cache_wait(loader->host, wishes, n, &stop);
-    for (uint32_t i = 0; is_stopped && i < n; i++)
-        wishes[i]->result = PSTI_CACHE_RESULT_FAILED;
-}
-
 /* Brings the bytes of the located row: it is READY then. */
-static enum pst_status read_here(struct psti_loader_worker *worker, struct pst_error *err)
+static enum pst_status bring_here(struct psti_loader_worker *worker, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
     struct psti_loader_items *items = &worker->items;
-    uint32_t n = 0;
+    enum pst_status status = PST_OK;
     if (items->block_nbytes > 0) {
         void *block = own_buffer(worker, items->block_nbytes);
         if (!block)
             return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to read %zu bytes",
                              items->block_nbytes);
-        n = psti_loader_row_reads(loader, items, block);
-        if (loader->fleet)
-            psti_loader_fleet_ask_here(worker);
+        psti_loader_row_place(loader, items, block);
+        psti_loader_tiers_ask_here(worker);
     }
-    if (n == 0 || run_reads(worker, n))
-        await_wishes(worker);
-    enum pst_status status = psti_loader_row_advance(loader, items, &n, err);
-    while (status == PST_OK && n > 0) {
-        (void)run_reads(worker, n);
-        status = psti_loader_row_advance(loader, items, &n, err);
-    }
+    while (psti_loader_row_advance(loader, items, &status, err))
+        psti_loader_storage_read_here(worker);
     return status;
 }
 
@@ -387,14 +349,15 @@ static enum pst_status make_once(struct psti_loader_worker *worker, pst_batch *b
     enum pst_status status = locate_here(worker, key, turn, err);
     if (status == PST_OK) {
         for (uint32_t i = 0; !asks_fleet && i < loader->plan.n_items; i++)
-            items->sources[i].ask_fleet = false;
-        status = read_here(worker, err);
+            if (items->sources[i].asked && items->sources[i].asked->stands_in)
+                items->sources[i].asked = NULL;
+        status = bring_here(worker, err);
         if (status == PST_OK) {
             status = psti_loader_row_fill(worker, batch, row, key, items->sources, err);
             *suspect = psti_loader_row_is_suspect(worker, items, status);
         }
         psti_loader_worker_settle(worker);
-        psti_loader_row_release(loader, items);
+        psti_loader_tiers_release(loader, items);
     }
     if (begun)
         psti_stall_meter_row_ends(&worker->meter, worker->read_here_ns - read_ns);

@@ -23,19 +23,17 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
                                        struct pst_error *err);
 /* True if writing the located row only copies bytes. */
 bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_items *items);
-/* Cuts buffers from `block` for the items that must be read. Fills items->reads and returns how
- * many. */
-uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_items *items, void *block);
+/* Cuts buffers from `block` for the items that must be read, and makes items->reads. */
+void psti_loader_row_place(pst_loader *loader, struct psti_loader_items *items, void *block);
 /* All that the row waits for has come. Takes it, and goes on to the next state in which the row
- * waits: *n_reads of items->reads are to be done then. 0: the row is READY, or there is an error,
- * that of the first read that failed. */
-enum pst_status psti_loader_row_advance(pst_loader *loader, struct psti_loader_items *items,
-                                        uint32_t *n_reads, struct pst_error *err);
+ * waits: items->reads are to be done then. False: the row is READY, or *status, which is PST_OK
+ * before, is the error of the first read that failed. */
+bool psti_loader_row_advance(pst_loader *loader, struct psti_loader_items *items,
+                             enum pst_status *status, struct pst_error *err);
 /* True if a row that was filled, with that status, failed, and bytes that came from the fleet may
  * be why: it is to be made without the fleet. */
 bool psti_loader_row_is_suspect(const struct psti_loader_worker *worker,
                                 const struct psti_loader_items *items, enum pst_status status);
-void psti_loader_row_release(pst_loader *loader, struct psti_loader_items *items);
 /* Locates, reads and fills the row in this thread. If it fails with bytes of the fleet, it is made
  * again without those. */
 enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,

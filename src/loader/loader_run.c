@@ -10,7 +10,7 @@
 #include "loader/loader_meter.h"
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
-#include "loader/loader_shelf.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_times.h"
 #include "loader/loader_worker.h"
 
@@ -112,29 +112,20 @@ static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *
     worker->starved = worker->lacks_scratch = false;
     if (status != PST_OK)
         worker->err = task->err;
-    if (status == PST_OK && loader->shelf)
-        status = psti_loader_shelf_await(worker, key.sample, task->items.sources, &worker->err);
+    if (status == PST_OK)
+        status = psti_loader_tiers_await(worker, &task->items, &worker->err);
     if (status == PST_OK) {
         status = psti_loader_row_fill(worker, job->batch, task->row, &key, task->items.sources,
                                       &worker->err);
         suspect = psti_loader_row_is_suspect(worker, &task->items, status);
     }
-    psti_loader_row_release(loader, &task->items);
+    psti_loader_tiers_release(loader, &task->items);
     if (suspect)
         status = psti_loader_row_make_without_fleet(worker, job->batch, task->row, &key,
                                                     job->first_turn + task->row, &worker->err);
     if (status != PST_OK)
         psti_loader_job_row_failed(worker, job, task->row, status);
     psti_loader_worker_count(worker, start);
-}
-
-/* Takes what the task's row has waited for. Returns how many reads it is to wait for next. */
-static uint32_t take_round(pst_loader *loader, struct psti_loader_task *task)
-{
-    uint32_t n_reads = 0;
-    if (task->status == PST_OK)
-        task->status = psti_loader_row_advance(loader, &task->items, &n_reads, &task->err);
-    return n_reads;
 }
 
 /* Tasks that wait for further reads leave the list. They come back when these are done. */
@@ -146,14 +137,14 @@ static void do_work(struct psti_loader_worker *worker, struct work *work)
     }
     for (struct psti_loader_task **at = &work->tasks, *task; (task = *at) != NULL;) {
         bool drop = atomic_load_explicit(&worker->loader->cancelled, memory_order_relaxed);
-        uint32_t n_more = drop ? 0 : take_round(worker->loader, task);
-        if (n_more > 0) {
+        if (!drop &&
+            psti_loader_row_advance(worker->loader, &task->items, &task->status, &task->err)) {
             *at = task->next;
-            psti_loader_pump_submit_more(worker->loader, task, n_more);
+            psti_loader_pump_submit_more(worker->loader, task);
             continue;
         }
         if (drop)
-            psti_loader_row_release(worker->loader, &task->items);
+            psti_loader_tiers_release(worker->loader, &task->items);
         else
             do_task(worker, task);
         at = &task->next;
@@ -284,7 +275,7 @@ static void drop_tasks(pst_loader *loader)
 {
     if (loader->pending) {
         if (loader->pending->status == PST_OK)
-            psti_loader_row_release(loader, &loader->pending->items);
+            psti_loader_tiers_release(loader, &loader->pending->items);
         psti_loader_pump_free_task(loader, loader->pending);
         loader->pending = NULL;
     }
@@ -292,7 +283,7 @@ static void drop_tasks(pst_loader *loader)
         struct psti_loader_task *task = loader->ready;
         loader->ready = task->next;
         forget_last(task);
-        psti_loader_row_release(loader, &task->items);
+        psti_loader_tiers_release(loader, &task->items);
         psti_loader_pump_free_task(loader, task);
     }
     loader->n_ready = 0;
@@ -302,13 +293,10 @@ void psti_loader_run_cancel(pst_loader *loader)
 {
     loader->running = false;
     atomic_store(&loader->cancelled, true);
-    if (loader->storage)
-        psti_storage_cancel(loader->storage);
-    psti_loader_host_cancel(loader);
+    psti_loader_tiers_cancel(loader);
     while (loader->pumping || loader->n_reading || loader->n_busy)
         pthread_cond_wait(&loader->done, loader->lock);
-    if (loader->storage)
-        psti_storage_resume(loader->storage);
+    psti_loader_tiers_resume(loader);
     if (loader->workers)
         loader->workers[0].holds_row = false;
     drop_tasks(loader);

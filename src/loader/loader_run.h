@@ -13,9 +13,9 @@ bool psti_loader_pump_start_job(pst_loader *loader);
 /* Starts as many jobs and reads as fit. now_ns: the time if it was just read, else 0. Returns the
  * time at its end; now_ns if there was nothing to do. */
 int64_t psti_loader_pump(pst_loader *loader, int64_t now_ns);
-/* Submits the task's second round of `n` reads. The lock must not be held. The caller gives up the
+/* Submits the reads of the task's next state. The lock must not be held. The caller gives up the
  * task. */
-void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task, uint32_t n);
+void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task);
 /* The lock must be held. */
 void psti_loader_pump_free_task(pst_loader *loader, struct psti_loader_task *task);
 

@@ -6,9 +6,11 @@
  * whole (struct shape), so that a failure can put the former back. The pools share lock and budget:
  * batches of the former size that the caller holds count in host_memory until they are released. */
 #include "loader/loader_begin.h"
+#include "loader/loader_cache_choice.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
 #include "loader/loader_shape.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_usable.h"
 
 #include "base/alloc.h"
@@ -188,7 +190,7 @@ static enum pst_status open_shape(pst_loader *loader, struct pst_error *err)
     if (status == PST_OK)
         status = psti_loader_cache_choose(loader, err);
     if (status == PST_OK)
-        status = psti_loader_cache_follow(loader, err);
+        status = psti_loader_tiers_change(loader, err);
     if (status == PST_OK)
         status = psti_loader_shape_open(loader, err);
     if (status == PST_OK)
@@ -203,7 +205,7 @@ static void put_back(pst_loader *loader, struct shape *former)
     struct pst_error err;
     close_shape(loader);
     exchange(loader, former);
-    enum pst_status status = psti_loader_cache_follow(loader, &err);
+    enum pst_status status = psti_loader_tiers_change(loader, &err);
     if (status == PST_OK)
         status = psti_loader_shape_open(loader, &err);
     if (status == PST_OK)

@@ -132,8 +132,6 @@ static enum pst_status charge_jobs(pst_loader *loader, struct pst_error *err)
     const struct psti_loader_plan *plan = &loader->plan;
     uint64_t row = (plan->n_items + 1) * sizeof(struct psti_loader_source) +
                    (plan->n_reads + 1) * sizeof(struct psti_read);
-    if (options->fleet)
-        row += (plan->n_items + 1) * sizeof(struct psti_loader_request);
     if (pst_dataset_is_folder(loader->dataset))
         row += (plan->n_items + 1) * (uint64_t)PSTI_PATH_NBYTES;
     uint64_t n_rows = options->num_workers ? options->num_workers : 1;

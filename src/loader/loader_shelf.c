@@ -12,6 +12,7 @@
 
 #include "loader/loader_draw.h"
 #include "loader/loader_handle.h"
+#include "loader/loader_tier.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -352,8 +353,13 @@ void psti_loader_shelf_close(struct psti_shelf **shelf_ptr)
  * ------------------------------------------------------------------------------------------------
  */
 
-void psti_loader_shelf_join(pst_loader *loader, struct psti_shelf *shelf)
+static enum pst_status open_shelf(pst_loader *loader, const struct psti_loader_slots *slots,
+                                  bool *in_use, struct pst_error *err)
 {
+    struct psti_shelf *shelf = slots ? slots->shelf : NULL;
+    (void)err;
+    if (!shelf)
+        return PST_OK;
     pthread_mutex_lock(&shelf->lock);
     for (uint32_t i = 0; i < MEMBERS_MAX && !loader->shelf; i++) {
         if (shelf->members[i].loader)
@@ -365,9 +371,11 @@ void psti_loader_shelf_join(pst_loader *loader, struct psti_shelf *shelf)
         loader->i_member = i;
     }
     pthread_mutex_unlock(&shelf->lock);
+    *in_use = loader->shelf != NULL;
+    return PST_OK;
 }
 
-void psti_loader_shelf_leave(pst_loader *loader)
+static void leave(pst_loader *loader)
 {
     struct psti_shelf *shelf = loader->shelf;
     if (!shelf)
@@ -467,8 +475,9 @@ static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint
     }
 }
 
-void psti_loader_shelf_ask(pst_loader *loader, struct psti_loader_items *items, uint64_t epoch,
-                           uint64_t position)
+/* Finds the items on the shelf, or puts them there. */
+static void join(pst_loader *loader, struct psti_loader_items *items, uint64_t epoch,
+                 uint64_t position)
 {
     struct psti_shelf *shelf = loader->shelf;
     const struct psti_loader_plan *plan = &loader->plan;
@@ -478,8 +487,8 @@ void psti_loader_shelf_ask(pst_loader *loader, struct psti_loader_items *items, 
     for (uint32_t i = 0; items && i < plan->n_items; i++) {
         struct psti_loader_source *source = &items->sources[i];
         uint32_t i_field = plan->fields[plan->fields_of_items[i]].i_field;
-        if (source->item.i_file != PST_FILE_NONE && source->item.nbytes > 0 && !source->is_asked &&
-            !source->ask_fleet && shelf->n_members > 1)
+        if (source->item.i_file != PST_FILE_NONE && source->item.nbytes > 0 && !source->asked &&
+            shelf->n_members > 1)
             ask_item(loader, source, i_field, place, items);
         shelf->counts.n_cached += source->is_cached;
     }
@@ -498,8 +507,8 @@ static void end_read(struct psti_shelf *shelf, struct psti_shelf_item *item, con
     pthread_cond_broadcast(&shelf->changed);
 }
 
-void psti_loader_shelf_read(pst_loader *loader, struct psti_loader_items *items,
-                            const struct psti_read *read)
+static void note_read(pst_loader *loader, struct psti_loader_items *items,
+                      const struct psti_read *read)
 {
     struct psti_shelf *shelf = loader->shelf;
     bool first_round = items->state == PSTI_LOADER_ROW_ASKED, good = read->status == PST_OK;
@@ -579,33 +588,35 @@ static enum pst_status await_item(struct psti_loader_worker *worker,
     return there ? PST_OK : read_here(worker, source, err);
 }
 
-enum pst_status psti_loader_shelf_await(struct psti_loader_worker *worker, uint64_t sample,
-                                        struct psti_loader_source *sources, struct pst_error *err)
+/* Waits for items that other loaders read. Reads those that do not come. */
+static enum pst_status await(struct psti_loader_worker *worker, struct psti_loader_items *items,
+                             struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        enum pst_status status =
-            sources[i].waits_shelf ? await_item(worker, &sources[i], err) : PST_OK;
+        struct psti_loader_source *source = &items->sources[i];
+        enum pst_status status = source->waits_shelf ? await_item(worker, source, err) : PST_OK;
         if (status != PST_OK) {
-            psti_loader_source_name_error(loader, sample, &sources[i], err);
+            psti_loader_source_name_error(loader, items->sample, source, err);
             return status;
         }
     }
     return PST_OK;
 }
 
-void psti_loader_shelf_release(pst_loader *loader, struct psti_loader_source *sources)
+static void release(pst_loader *loader, struct psti_loader_items *items)
 {
     struct psti_shelf *shelf = loader->shelf;
     pthread_mutex_lock(&shelf->lock);
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        struct psti_shelf_item *item = sources[i].shelved;
+        struct psti_loader_source *source = &items->sources[i];
+        struct psti_shelf_item *item = source->shelved;
         if (!item)
             continue;
-        if (sources[i].reads_shelf) /* the row was dropped before it was read */
+        if (source->reads_shelf) /* the row was dropped before it was read */
             end_read(shelf, item, NULL);
-        sources[i].shelved = NULL;
-        sources[i].reads_shelf = sources[i].waits_shelf = false;
+        source->shelved = NULL;
+        source->reads_shelf = source->waits_shelf = false;
         item->holders &= ~((uint64_t)1 << loader->i_member);
         item->n_refs--;
         if (!is_needed(shelf, item))
@@ -777,3 +788,12 @@ void psti_loader_shelf_decoded(pst_loader *loader)
     loader->shelf->counts.n_decoded++;
     pthread_mutex_unlock(&loader->shelf->lock);
 }
+
+const struct psti_loader_tier_ops psti_loader_tier_shelf = {
+    .open = open_shelf,
+    .close = leave,
+    .join = join,
+    .note_read = note_read,
+    .await = await,
+    .release = release,
+};

@@ -26,22 +26,6 @@ struct psti_shelf_picture {
     size_t capacity;
 };
 
-/* loader_shelf.c */
-void psti_loader_shelf_join(pst_loader *loader, struct psti_shelf *shelf);
-void psti_loader_shelf_leave(pst_loader *loader);
-/* The row at that place of the order was located; items NULL: it could not be. Finds its items on
- * the shelf or puts them there, which takes them out of items->block_nbytes. */
-void psti_loader_shelf_ask(pst_loader *loader, struct psti_loader_items *items, uint64_t epoch,
-                           uint64_t position);
-/* A read of the row has completed. */
-void psti_loader_shelf_read(pst_loader *loader, struct psti_loader_items *items,
-                            const struct psti_read *read);
-/* Waits for items of the row that other loaders read. Reads those that do not come. */
-enum pst_status psti_loader_shelf_await(struct psti_loader_worker *worker, uint64_t sample,
-                                        struct psti_loader_source *sources, struct pst_error *err);
-/* The row needs its items no more. */
-void psti_loader_shelf_release(pst_loader *loader, struct psti_loader_source *sources);
-
 enum psti_shelf_answer {
     PSTI_SHELF_ALONE, /* the worker decodes for itself */
     PSTI_SHELF_MAKE,  /* it decodes picture->rect into picture->pixels, and then calls _made */

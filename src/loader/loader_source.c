@@ -9,28 +9,35 @@
 #include "base/fail.h"
 #include "dataset/dataset.h"
 
-bool psti_loader_items_open(struct psti_loader_items *items, const pst_loader *loader)
+bool psti_loader_items_open(struct psti_loader_items *items, pst_loader *loader)
 {
     const struct psti_loader_plan *plan = &loader->plan;
-    bool is_folder = pst_dataset_is_folder(loader->dataset), has_fleet = loader->options.fleet;
-    *items = (struct psti_loader_items){.state = PSTI_LOADER_ROW_READY};
+    bool is_folder = pst_dataset_is_folder(loader->dataset);
+    *items = (struct psti_loader_items){.loader = loader, .state = PSTI_LOADER_ROW_READY};
     items->sources = psti_calloc(plan->n_items + 1, sizeof *items->sources);
     items->reads = psti_calloc(plan->n_reads + 1, sizeof *items->reads);
-    if (has_fleet)
-        items->requests = psti_calloc(plan->n_items + 1, sizeof *items->requests);
     if (is_folder)
         items->paths = psti_alloc_array(plan->n_items + 1, PSTI_PATH_NBYTES);
-    return items->sources && items->reads && (items->requests || !has_fleet) &&
-           (items->paths || !is_folder);
+    return items->sources && items->reads && (items->paths || !is_folder);
 }
 
 void psti_loader_items_close(struct psti_loader_items *items)
 {
     psti_free(items->sources);
     psti_free(items->reads);
-    psti_free(items->requests);
     psti_free(items->paths);
     *items = (struct psti_loader_items){.state = PSTI_LOADER_ROW_READY};
+}
+
+void psti_loader_asked_add(struct psti_loader_asked *asked, struct psti_loader_source *source)
+{
+    source->next_asked = NULL;
+    if (asked->n > 0)
+        asked->last->next_asked = source;
+    else
+        asked->first = source;
+    asked->last = source;
+    asked->n++;
 }
 
 void psti_loader_source_name_error(const pst_loader *loader, uint64_t sample,

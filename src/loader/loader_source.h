@@ -15,10 +15,14 @@
 
 #define PSTI_PATH_NBYTES 4096
 
+struct psti_loader_items;
+struct psti_loader_tier_ops;
 struct psti_shelf_item;
 
 /* One stored item of one row. */
 struct psti_loader_source {
+    struct psti_loader_items *items;            /* of its row */
+    const struct psti_loader_plan_field *field; /* the first one that is made of it */
     struct pst_item item;
     uint32_t variant;
     uint32_t i_form;        /* number of its form in the loader's form_parts; UINT32_MAX: none */
@@ -35,13 +39,17 @@ struct psti_loader_source {
     bool is_recoded;        /* the cache or the fleet had it re-coded; item says how */
     struct psti_training_picture picture; /* n_ops > 0: `data` is a picture at the training size */
     bool is_wanted;                       /* the cache has reserved room for it: stored_nbytes */
-    bool is_asked;                        /* the host service was asked for it, by `wish` */
-    bool is_late;                         /* it did not come, and is read in a round of its own */
-    bool ask_fleet;                       /* the fleet is asked before the storage */
-    bool is_offered;                      /* the fleet does not have it: it gets a copy */
-    uint64_t fleet_nbytes;                /* bytes in `buffer` that came from the fleet; 0: none */
-    struct psti_read *read;               /* that brings `data`, from wherever; NULL: none */
-    struct psti_share_wish wish;
+    /* The tier before the storage that is asked for it, until its request has ended; NULL: none. */
+    const struct psti_loader_tier_ops *asked;
+    struct psti_loader_source *next_asked; /* while it is going to be asked for: of the same tier */
+    bool is_late;    /* a tier was asked for it in vain, and it is read in a round of its own */
+    bool is_offered; /* the fleet does not have it: it gets a copy */
+    uint64_t fleet_nbytes;  /* bytes in `buffer` that came from the fleet; 0: none */
+    struct psti_read *read; /* that brings `data`, from wherever; NULL: none */
+    union {
+        struct psti_share_wish wish; /* the request to the host service, where that is `asked` */
+        struct psti_fleet_get get;   /* the request to the fleet, where that is */
+    };
     struct psti_shelf_item *shelved; /* its item on the loader's shelf; NULL: none */
     bool reads_shelf;                /* this row reads it, to the shelf; not done yet */
     bool waits_shelf;                /* another loader's row reads it */
@@ -60,36 +68,40 @@ struct psti_loader_source {
     struct psti_draw draw;
 };
 
-/* A request of a source to the fleet. */
-struct psti_loader_request {
-    struct psti_fleet_get get;
-    pst_loader *loader;
-    const struct psti_loader_plan_field *field;
-    struct psti_loader_source *source;
-};
-
 /* What a row waits for, or has waited for: it changes when the worker that takes the row from the
  * ready list, or makes it itself, takes what has come. */
 enum psti_loader_row_state {
-    PSTI_LOADER_ROW_ASKED,   /* for its items, as they were located: reads, wishes and requests */
-    PSTI_LOADER_ROW_READING, /* for reads of items that the host service was asked for in vain */
+    PSTI_LOADER_ROW_ASKED,   /* for what its tiers were asked for, the storage among them */
+    PSTI_LOADER_ROW_READING, /* for reads of items that a tier was asked for in vain */
     PSTI_LOADER_ROW_MORE,    /* for the second round of items that are read in two */
     PSTI_LOADER_ROW_READY    /* for nothing: the sources point to their bytes */
 };
 
 /* The items of one row. */
 struct psti_loader_items {
+    pst_loader *loader;
     enum psti_loader_row_state state;
     uint64_t sample;
-    size_t block_nbytes;                  /* memory that the items need */
-    struct psti_loader_source *sources;   /* [plan.n_items] */
-    struct psti_read *reads;              /* [plan.n_reads]: those of the state */
-    struct psti_loader_request *requests; /* [plan.n_items], with a fleet */
-    char *paths;                          /* [plan.n_items][PSTI_PATH_NBYTES], folders only */
+    size_t block_nbytes;                /* memory that the items need */
+    struct psti_loader_source *sources; /* [plan.n_items] */
+    struct psti_read *reads;            /* [plan.n_reads] */
+    uint32_t n_reads;                   /* of them, those that belong to the state */
+    char *paths;                        /* [plan.n_items][PSTI_PATH_NBYTES], folders only */
+    /* A request or read is done. Any thread may call it. */
+    void (*done)(struct psti_loader_items *items);
+    void *user; /* for `done` */
 };
 
+/* Sources that a tier is going to be asked for, in the order in which they were prepared. */
+struct psti_loader_asked {
+    struct psti_loader_source *first, *last;
+    uint32_t n;
+};
+
+void psti_loader_asked_add(struct psti_loader_asked *asked, struct psti_loader_source *source);
+
 /* Allocates memory for rows of the loader's plan. False: there is none; close what there is. */
-bool psti_loader_items_open(struct psti_loader_items *items, const pst_loader *loader);
+bool psti_loader_items_open(struct psti_loader_items *items, pst_loader *loader);
 void psti_loader_items_close(struct psti_loader_items *items);
 
 /* Completes an error with data set, sample, and, if source is not NULL, file, offset and codec. */

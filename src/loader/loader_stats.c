@@ -3,6 +3,7 @@
 #include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_share.h"
+#include "loader/loader_tier.h"
 #include "loader/loader_times.h"
 
 #include "base/clock.h"
@@ -21,7 +22,6 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     stats->read_ns += psti_loader_times_reading(loader, psti_clock_ns());
     psti_batch_pool_stats(loader->pool, &pool);
     psti_loader_share_stats(loader, stats);
-    psti_loader_host_reason(loader, stats->host_reason, sizeof stats->host_reason);
     psti_loader_forms_stats(loader, stats);
     pthread_mutex_unlock(loader->lock);
     psti_storage_stats(loader->storage, &storage);
@@ -43,8 +43,7 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
              psti_storage_reason(loader->storage));
     snprintf(stats->cpu_level, sizeof stats->cpu_level, "%s",
              psti_cpu_level_name(psti_cpu_features()));
-    psti_loader_cache_stats(loader, stats);
-    psti_loader_tier_stats(loader, stats);
+    psti_loader_tiers_stats(loader, stats);
     psti_loader_fallbacks(loader, &storage, stats);
     loader->placement.ops->stats(loader, stats); /* last, because it may overwrite members */
 }

@@ -1,0 +1,14 @@
+/* loader_cache_choice.h - what caches keep of a data set, and in which form. */
+#ifndef PST_LOADER_LOADER_CACHE_CHOICE_H
+#define PST_LOADER_LOADER_CACHE_CHOICE_H
+
+#include <penstock/penstock.h>
+
+/* Chooses the fields that the cache re-codes, once the plan is made. */
+enum pst_status psti_loader_cache_choose(pst_loader *loader, struct pst_error *err);
+/* Copies options.cache_plan. */
+enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error *err);
+/* Sets aside the part of host_memory that re-coding may use. Workers and slots have theirs. */
+void psti_loader_cache_claim(pst_loader *loader);
+
+#endif
