@@ -7,6 +7,7 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
 #include "loader/loader_meter.h"
+#include "loader/loader_pump.h"
 #include "loader/loader_quarantine.h"
 #include "loader/loader_run.h"
 #include "loader/loader_share.h"

@@ -6,6 +6,7 @@
 #include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
+#include "loader/loader_options.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
 #include "loader/loader_shape.h"

@@ -5,7 +5,7 @@
  * (options/), and here what does not go together. The fields to deliver and their
  * operations are arrays of structs. They are copied, because the caller's elements may have other
  * sizes. */
-#include "loader/loader_handle.h"
+#include "loader/loader_options.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"

@@ -8,6 +8,7 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
 #include "loader/loader_meter.h"
+#include "loader/loader_pump.h"
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
 #include "loader/loader_tier.h"

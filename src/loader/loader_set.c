@@ -9,6 +9,7 @@
 #include "loader/loader_cache_choice.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
+#include "loader/loader_options.h"
 #include "loader/loader_shape.h"
 #include "loader/loader_tier.h"
 #include "loader/loader_usable.h"
