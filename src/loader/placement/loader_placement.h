@@ -2,8 +2,8 @@
  * The loader's other files know only this table of operations.
  *
  * There are two implementations: host memory, plain or page-locked (loader_placement_host.c,
- * loader_pin.c), and a GPU (loader_gpu*.c). psti_loader_placement_open picks one when a loader is
- * opened.
+ * loader_pin.c), and a GPU (loader_gpu*.c). psti_loader_placement_open (loader_placement.c) picks
+ * one when a loader is opened.
  *
  *     claim     a slot for a batch
  *     begin     its rows are about to be made
@@ -164,7 +164,7 @@ struct psti_placement {
     void *own; /* data of the implementation; the pool closes it after the last batch */
 };
 
-/* Plain host memory, with which a loader begins. */
+/* Plain host memory, with which a loader begins. With pins as `own`, page-locked memory. */
 extern const struct psti_placement psti_placement_host;
 /* Picks a placement by the loader's options, after its pool was opened and before the first slot.
  */

@@ -1,5 +1,4 @@
-/* loader_placement_host.c - batches in host memory, plain or page-locked; and the choice of a
- * loader's placement.
+/* loader_placement_host.c - batches in host memory, plain or page-locked.
  *
  * Rows are written where they stay, so nothing is submitted: a batch is whole with its last row. */
 #include "loader/placement/loader_placement.h"
@@ -9,7 +8,6 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_share.h"
 #include "loader/loader_worker.h"
-#include "loader/placement/loader_gpu.h"
 #include "loader/placement/loader_pin.h"
 
 static enum pst_status open_worker(struct psti_loader_worker *worker, struct pst_error *err)
@@ -128,15 +126,3 @@ static const struct psti_placement_ops host_ops = {.scales = true,
                                                    .detach = detach};
 
 const struct psti_placement psti_placement_host = {.ops = &host_ops};
-
-enum pst_status psti_loader_placement_open(pst_loader *loader, struct pst_error *err)
-{
-    struct psti_loader_pins *pins = NULL;
-    if (loader->options.placement == PST_PLACEMENT_DEVICE)
-        return psti_loader_gpu_open(loader, err);
-    enum pst_status status =
-        loader->options.pin_memory ? psti_loader_pins_open(loader, &pins, err) : PST_OK;
-    if (status == PST_OK)
-        loader->placement = (struct psti_placement){.ops = &host_ops, .own = pins};
-    return status;
-}
