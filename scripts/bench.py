@@ -15,8 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench" / "loader"))
-from common import machine  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
+from runner import machine  # noqa: E402
 
 
 def main() -> int:

@@ -34,8 +34,8 @@ import zlib
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "loader"))
-import common  # noqa: E402
+sys.path.insert(0, str(HERE.parent))
+import runner  # noqa: E402
 import environments  # noqa: E402
 import groups  # noqa: E402
 
@@ -220,7 +220,7 @@ def main() -> None:
         own = {kind: run(args, "penstock" if kind == KINDS[0] else kind, None, 0, 0, 2)[1] for kind in kinds}
     except groups.NoGroups as error:
         sys.exit(f"bench/cache: {error}")
-    results = {"benchmark": "cache", "date": time.strftime("%Y-%m-%d"), "machine": common.machine(), "set": made,
+    results = {"benchmark": "cache", "date": time.strftime("%Y-%m-%d"), "machine": runner.machine(), "set": made,
                "threads": args.threads, "n_epochs": args.epochs, "rows": []}
     for rate in map(int, args.rates.split(",")):
         for share in map(int, args.shares.split(",")):
@@ -233,7 +233,7 @@ def main() -> None:
                 print(f"{rate:4d} MB/s {share:3d} % {kind:16s} {row['disk_nbytes'] / MIB:8.1f} MiB {row['hits']:6.3f} "
                       f"(expected {expected_text(row)}) {row['seconds']:7.2f} s", file=sys.stderr, flush=True)
     shutil.rmtree(args.folder)
-    common.write(args.out / f"cache-{results['date']}", results, table(results))
+    runner.write(args.out / f"cache-{results['date']}", results, table(results))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 TOP = Path("/sys/fs/cgroup")
@@ -77,6 +77,16 @@ def group(memory: int | None, rate: int | None, disk: str) -> Iterator[Group]:
         yield made
     finally:
         made.remove()
+
+
+@contextlib.contextmanager
+def slowed(rate_mb: float | None, folder: Path) -> Iterator[Callable[[], None] | None]:
+    """Yields what a process calls so that it reads the folder's disk at so many MB/s. None: at its own rate."""
+    if rate_mb is None:
+        yield None
+        return
+    with group(None, int(rate_mb * 1e6), disk_of(folder)) as made:
+        yield made.join
 
 
 def disk_of(path: Path) -> str:

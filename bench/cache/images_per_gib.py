@@ -30,8 +30,8 @@ from PIL import Image, ImageOps
 
 import penstock as ps
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "loader"))
-import common  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runner  # noqa: E402
 import environments  # noqa: E402
 
 FORMS = ("pli", "pli-fast", "pli-jpeg", "stored", "raw")
@@ -200,11 +200,11 @@ def main() -> None:
         print(f"OpenCV is left out: {reason}", file=sys.stderr)
     groups = [run(args.data, group, args.most, args.rounds) for group in args.groups.split(",")]
     rows = qualities(args.data, args.photographs.split(","))
-    found = {"bench": "images", "machine": common.machine(), "penstock": ps.__version__,
+    found = {"bench": "images", "machine": runner.machine(), "penstock": ps.__version__,
              "cpu_level": ps.show_config("dict")["cpu_used"], "pillow": importlib.import_module("PIL").__version__,
              "opencv": importlib.import_module("cv2").__version__ if importlib.util.find_spec("cv2") else None,
              "groups": groups, "qualities": rows, "bits_of_goal": bits_of_goal(rows, groups)}
-    common.write(args.out / f"images-{found['machine']['date']}", found, table(found))
+    runner.write(args.out / f"images-{found['machine']['date']}", found, table(found))
 
 
 if __name__ == "__main__":

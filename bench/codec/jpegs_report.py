@@ -9,16 +9,12 @@ compares figures of one process. Writes codec_jpeg-<date>.json and .md into DIR.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
-from common import machine  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runner  # noqa: E402
 
 LEVELS = ("avx512", "avx2", "c")
 # group: greatest share of the files' bytes; and at each level, least speed of whole files and crops against libjpeg-turbo
@@ -35,15 +31,6 @@ def used_level(flags: str) -> str:
     if " avx512vbmi" in flags:
         return "avx512"
     return "avx2" if " avx2 " in flags else "c"
-
-
-def measure(program: Path, arguments: list[str], level: str) -> list[dict]:
-    environment = dict(os.environ, PENSTOCK_CPU_MASK=level)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "figures.json"
-        print(f"\n== {level}", file=sys.stderr, flush=True)
-        subprocess.run([str(program), *arguments, "--json", str(file)], env=environment, check=True, stdout=sys.stderr)
-        return json.loads(file.read_text())["results"]
 
 
 def verdict(value: float, least: float) -> str:
@@ -66,7 +53,7 @@ def table(merged: dict) -> str:
     heads = ["level", "group", "files", "kept", "same pixels", "restored", "bytes x file", "libjpeg-turbo/s", "pli-jpeg/s", "x",
              "libjpeg-turbo crops/s", "pli-jpeg crops/s", "x", "from JPEG/s", "to JPEG/s"]
     out = [f"{merged['cpu']}; one core, CPU time, medians of {merged['repeats']} passes, both sides in turns.", "",
-           "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+           *runner.heads(*heads)]
     out += ["| " + " | ".join(line(level, row)) + " |" for level, rows in merged["levels"].items() for row in rows]
     rows = next(iter(merged["levels"].values()))
     files = [row for row in rows if row["group"].startswith("imagenet")]
@@ -88,21 +75,16 @@ def main() -> None:
     args = parser.parse_args()
     about = Path("/proc/cpuinfo").read_text()
 
-    def field(name):
+    def field(name: str) -> str:
         return next((line.split(":", 1)[1] for line in about.splitlines() if line.startswith(name)), "")
 
     levels = LEVELS[LEVELS.index(used_level(field("flags") + " ")):]
     repeats = args.arguments[args.arguments.index("--repeats") + 1] if "--repeats" in args.arguments else "5"
     merged = {"bench": "codec_jpeg", "date": time.strftime("%Y-%m-%d", time.gmtime()), "cpu": field("model name").strip(),
-              "machine": machine(), "repeats": int(repeats),
-              "levels": {level: measure(args.program, args.arguments, level) for level in levels}}
-    args.out.mkdir(parents=True, exist_ok=True)
-    stem = args.out / f"codec_jpeg-{merged['date']}"
-    text = table(merged)
-    stem.with_suffix(".json").write_text(json.dumps(merged, indent=1) + "\n")
-    stem.with_suffix(".md").write_text(text)
-    print(text)
-    print(f"{stem}.json, .md")
+              "machine": runner.machine(), "repeats": int(repeats),
+              "levels": {level: runner.run_program(level, [str(args.program), *args.arguments],
+                                                   {"PENSTOCK_CPU_MASK": level})["results"] for level in levels}}
+    runner.write(args.out / f"codec_jpeg-{merged['date']}", merged, table(merged))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from html import escape
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from runner import GRID, INK, MUTED, svg, text  # noqa: E402
 
 WIDTH, HEIGHT = 960, 640
 LEFT, RIGHT, TOP, BOTTOM = 74, 24, 84, 62
-FONT = "font-family='Helvetica, Arial, sans-serif'"
-INK, MUTED, GRID, PEER = "#1b1f24", "#5b6470", "#e6e9ed", "#7a8591"
+PEER = "#7a8591"
 SERIES = {"avx512": "#6a2fb5", "avx2": "#0b6bcb", "neon": "#0b6bcb", "c": "#c2570c"}
 LABEL_HEIGHT_PX = 13
 LETTERS_PX = {**dict.fromkeys("mw", 10.5), **dict.fromkeys("iljtfr", 4.2)}  # other letters, at this size: 6.9
@@ -63,14 +67,8 @@ def place_names(marks: list[tuple[float, float, str]]) -> list[tuple]:
     return boxes
 
 
-def text(x: float, y: float, what: str, size=12, color=INK, anchor="start", more="") -> str:
-    return (f"<text x='{x:.1f}' y='{y:.1f}' font-size='{size}' fill='{color}' text-anchor='{anchor}' {FONT} {more}>"
-            f"{escape(what)}</text>")
-
-
 def frame(x_axis: Axis, y_axis: Axis, title: str) -> list[str]:
-    out = [f"<rect width='{WIDTH}' height='{HEIGHT}' fill='#ffffff'/>",
-           text(LEFT, 26, "Lossless image codecs: size against decoding speed, one core", 17, INK, more="font-weight='600'"),
+    out = [text(LEFT, 26, "Lossless image codecs: size against decoding speed, one core", 17, INK, more="font-weight='600'"),
            text(LEFT, 46, title, 12, MUTED)]
     for value in x_axis.ticks:
         x = x_axis.at(value)
@@ -98,13 +96,12 @@ def legend(series: list[str]) -> list[str]:
 
 
 def draw(points: list[dict], title: str) -> str:
-    head = f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' height='{HEIGHT}' viewBox='0 0 {WIDTH} {HEIGHT}'>"
     if not points:
-        return head + text(LEFT, 40, "nothing was measured") + "</svg>\n"
+        return svg(WIDTH, HEIGHT, [text(LEFT, 40, "nothing was measured")])
     x_axis = Axis([p["x"] for p in points], LEFT, WIDTH - RIGHT, (1, 1.5, 2, 3, 4, 5, 6, 8))
     y_axis = Axis([p["y"] for p in points], HEIGHT - BOTTOM, TOP, (1, 2, 5))
     marks = [(x_axis.at(p["x"]), y_axis.at(p["y"]), p["name"]) for p in points]
-    out = [head, *frame(x_axis, y_axis, title), *legend(list(dict.fromkeys(p["series"] for p in points)))]
+    out = [*frame(x_axis, y_axis, title), *legend(list(dict.fromkeys(p["series"] for p in points)))]
     boxes = place_names(marks)
     for (x, y, _), box in zip(marks, boxes, strict=True):
         near_x, near_y = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
@@ -115,4 +112,4 @@ def draw(points: list[dict], title: str) -> str:
         out += [f"<circle cx='{x:.1f}' cy='{y:.1f}' r='5' fill='{color}' stroke='#ffffff' stroke-width='1.5'>"
                 f"<title>{escape(name)}: {point['x']:.3f} bits per pixel, {point['y']:.0f} MB/s</title></circle>",
                 text(box[0], box[3] - 3, name, 11, INK if color == PEER else color)]
-    return "\n".join([*out, "</svg>"]) + "\n"
+    return svg(WIDTH, HEIGHT, out)

@@ -13,14 +13,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-import goals
-import picture
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runner  # noqa: E402
+
+import goals  # noqa: E402
+import picture  # noqa: E402
 
 PHOTOGRAPHS = ("kodak", "cityscapes", "clic2025", "imagenet", "nuscenes_png", "cid22")
 LEVELS = ("c", "avx2", "avx512")  # the names of PENSTOCK_CPU_MASK, lowest first
@@ -55,17 +56,8 @@ class Figures:
 
 
 def measure(program: Path, arguments: list[str], mask: str | None, codecs: str | None) -> dict:
-    environment = dict(os.environ)
-    if mask:
-        environment["PENSTOCK_CPU_MASK"] = mask
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "figures.json"
-        command = [str(program), *arguments, "--json", str(file)]
-        if codecs:
-            command += ["--codecs", codecs, "--threads", "0"]
-        print(f"\n== {mask or 'this machine'}", file=sys.stderr, flush=True)
-        subprocess.run(command, env=environment, check=True, stdout=sys.stderr)
-        return json.loads(file.read_text())
+    command = [str(program), *arguments, *(["--codecs", codecs, "--threads", "0"] if codecs else [])]
+    return runner.run_program(mask or "this machine", command, {"PENSTOCK_CPU_MASK": mask} if mask else {})
 
 
 def measure_all(args) -> dict:
@@ -85,11 +77,7 @@ def measure_all(args) -> dict:
 def measure_crops(args) -> dict:
     """Measures crops of the same images; rounds and seconds are the program's own."""
     data = args.arguments[args.arguments.index("--data") + 1]
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "crops.json"
-        print("\n== crops", file=sys.stderr, flush=True)
-        subprocess.run([str(args.crops), "--data", data, "--json", str(file)], check=True, stdout=sys.stderr)
-        return json.loads(file.read_text())
+    return runner.run_program("crops", [str(args.crops), "--data", data], {})
 
 
 def cell(row: dict | None) -> str:
@@ -122,7 +110,7 @@ def table(merged: dict, figures: Figures) -> str:
     if photographs:
         heads += ["photographs", "all cores MB/s", "encode MB/s", "bytes x png6", "bytes x webp_m4", "speed x png6",
                   "speed x webp_m4"]
-    out += ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    out += runner.heads(*heads)
     for codec, level in rows_of(figures):
         cells = [label(codec, level, figures), *(cell(figures.row(codec, g, level)) for g in figures.groups)]
         if photographs:
@@ -156,15 +144,9 @@ def main() -> None:
     parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENTS")
     args = parser.parse_args()
     merged = json.loads(args.source.read_text()) if args.source else measure_all(args)
-    args.out.mkdir(parents=True, exist_ok=True)
     figures = Figures(merged)
-    stem = args.out / f"codec-{merged['date']}"
     text = table(merged, figures) + "\n\n" + goals.table(merged, figures, PHOTOGRAPHS) + "\n"
-    stem.with_suffix(".json").write_text(json.dumps(merged, indent=1) + "\n")
-    stem.with_suffix(".md").write_text(text)
-    stem.with_suffix(".svg").write_text(picture.draw(points(figures), title(figures)))
-    print(text)
-    print(f"{stem}.json, .md, .svg")
+    runner.write(args.out / f"codec-{merged['date']}", merged, text, picture.draw(points(figures), title(figures)))
 
 
 def points(figures: Figures) -> list[dict]:

@@ -22,6 +22,7 @@ from pathlib import Path
 import sources
 
 import sets  # which puts the other benches in reach
+import runner
 import common
 import epochs as cache_epochs  # of bench/cache
 import groups
@@ -78,8 +79,8 @@ def real() -> Step:
 def window(batches: sources.Batches, pages: Pages | None, step: Step | None, seconds: float, samples: int) -> dict:
     """Takes batches for so many seconds and samples, at least."""
     n = steps = 0
-    disk, cpu, busy, begun = common.disk_nbytes(), common.cpu_seconds(), common.machine_seconds(), time.perf_counter()
-    while n < samples or time.perf_counter() - begun < seconds or steps < MIN_BATCHES:
+    disk, meter = runner.disk_nbytes(), runner.Meter()
+    while n < samples or meter.seconds() < seconds or steps < MIN_BATCHES:
         count, images = next(batches)
         if step:
             step(count, images)
@@ -87,11 +88,10 @@ def window(batches: sources.Batches, pages: Pages | None, step: Step | None, sec
         steps += 1
         if pages:
             pages.drop()
-    wall = time.perf_counter() - begun
-    used, after = common.cpu_seconds() - cpu, common.machine_seconds()
-    return {"samples_per_s": round(n / wall, 2), "disk_mb_per_s": round((common.disk_nbytes() - disk) / wall / 1e6, 2),
-            "cpu_ms": round(1e3 * used / n, 3), "cores_used": round(used / wall, 2),
-            "foreign_cores": round(max(0.0, after[0] - busy[0] - used + after[1] - busy[1]) / wall, 3)}
+    spent = meter.spent()
+    wall, used = spent.wall_s, spent.cpu_s
+    return {"samples_per_s": round(n / wall, 2), "disk_mb_per_s": round((runner.disk_nbytes() - disk) / wall / 1e6, 2),
+            "cpu_ms": round(1e3 * used / n, 3), "cores_used": round(used / wall, 2), "foreign_cores": round(spent.foreign_cores, 3)}
 
 
 def opened(each: sets.Set, args: argparse.Namespace) -> tuple[sources.Batches, dict]:
@@ -145,8 +145,7 @@ def main() -> None:
         found = measure(each, args)
     except common.Unavailable as reason:
         found = {"absent": str(reason)}
-    print(json.dumps(found), flush=True)
-    common.end_at_once()
+    runner.tell(found)
 
 
 if __name__ == "__main__":

@@ -19,21 +19,18 @@ A network's step is emulated at a rate that has a source (steps.py). Writes endt
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
 import os
 import statistics
 import sys
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import sets  # noqa: E402  (it puts the other benches in reach)
-import bars  # noqa: E402
-import common  # noqa: E402
+import runner  # noqa: E402
 import environments  # noqa: E402
 import groups  # noqa: E402
 import measure  # noqa: E402
@@ -92,14 +89,14 @@ def geometric_mean(values: list[float]) -> float:
 def command_of(args: argparse.Namespace, machine: Machine, python: str, program: str, *rest: str) -> list[str]:
     options = ["--data", str(args.data), "--folder", str(args.folder), "--share", str(args.share)]
     options += [] if machine.rate is None else ["--rate", str(machine.rate)]
-    return ["taskset", "-c", ",".join(map(str, args.cpus[: machine.cores])), python, str(HERE / program), *rest, *options]
+    return [*runner.pinned(args.cpus, machine.cores), python, str(HERE / program), *rest, *options]
 
 
-def python_of(args: argparse.Namespace, each: sets.Set, loader: str) -> str:
-    """Sound through torch runs where soundfile is: in this Python, as in bench/audio."""
+def environment_of(each: sets.Set, loader: str) -> str | None:
+    """Returns the environment of a cell, None for this Python: sound through torch runs where soundfile is, as in bench/audio."""
     if loader == "penstock" or (loader, each.name) == ("torchvision", "audio"):
-        return sys.executable
-    return str(environments.python_of(args.build, "dali" if loader == "dali" else "torch"))
+        return None
+    return "dali" if loader == "dali" else "torch"
 
 
 def plan(args: argparse.Namespace, machine: Machine, each: sets.Set) -> tuple[dict, Path]:
@@ -108,12 +105,14 @@ def plan(args: argparse.Namespace, machine: Machine, each: sets.Set) -> tuple[di
     path = store.with_suffix(".json")
     command = command_of(args, machine, sys.executable, "plan.py", each.name, str(machine.cores), str(store), "--budget",
                          args.budget, "--write", str(path))
-    return common.run_cell(command, dict(os.environ), CELL_LIMIT_S), path
+    return runner.run_cell(command, dict(os.environ), CELL_LIMIT_S), path
 
 
 def run_cell(args: argparse.Namespace, machine: Machine, each: sets.Set, loader: str) -> dict:
     found: dict = {"set": each.name, "machine": machine.name, "loader": loader}
-    command = command_of(args, machine, python_of(args, each, loader), "cell.py", loader, each.name, str(machine.cores),
+    name = environment_of(each, loader)
+    python = sys.executable if name is None else str(environments.python_of(args.build, name))
+    command = command_of(args, machine, python, "cell.py", loader, each.name, str(machine.cores),
                          "--seconds", str(args.seconds))
     if loader == "penstock":
         made, path = plan(args, machine, each)
@@ -126,16 +125,10 @@ def run_cell(args: argparse.Namespace, machine: Machine, each: sets.Set, loader:
         command += ["--steps", *(str(rate_of(step, each)) for step in chosen)]
     if args.real and (each.name, machine.name) == ("imagenet", "balanced"):
         command += ["--torch", str(next((args.build / "venv/torch/lib").glob("python*/site-packages")))]
-    env = dict(os.environ, OMP_NUM_THREADS="1")
-    if python_of(args, each, loader) == str(environments.python_of(args.build, "torch")):
-        env["LD_LIBRARY_PATH"] = str(args.build / "stand_in")
     for path in each.files():
         path.read_bytes()
-    with contextlib.ExitStack() as stack:
-        join = None
-        if machine.rate is not None:
-            join = stack.enter_context(groups.group(None, int(machine.rate * 1e6), groups.disk_of(args.folder))).join
-        return found | common.run_cell(command, env, CELL_LIMIT_S, join)
+    with groups.slowed(machine.rate, args.folder) as join:
+        return found | runner.run_cell(command, environments.variables(args.build, name, OMP_NUM_THREADS="1"), CELL_LIMIT_S, join)
 
 
 def measure_all(args: argparse.Namespace) -> dict:
@@ -149,14 +142,13 @@ def measure_all(args: argparse.Namespace) -> dict:
                     cell = {"set": name, "machine": machine.name, "loader": loader, "absent": f"did not install: {absent[loader]}"}
                 else:
                     cell = run_cell(args, machine, known[name], loader)
-                cells.append(cell)
-                print(json.dumps(cell), file=sys.stderr, flush=True)
+                cells.append(runner.said(cell))
     about = {name: {"files": len(each.files()), "mb": round(sum(path.stat().st_size for path in each.files()) / 1e6, 1),
                     "batch": each.work.batch, "title": each.title} for name, each in known.items() if name in args.sets}
     if "webp" in about:
         psnr = json.loads((args.folder / sets.WEBP_PSNR).read_text())
         about["webp"]["title"] += f" of quality {sets.WEBP_QUALITY}, {psnr} dB from the JPEG's pixels"
-    return {"bench": "endtoend", "machine": common.machine(), "settings": {"share": args.share, "seconds": args.seconds},
+    return {"bench": "endtoend", "machine": runner.machine(), "settings": {"share": args.share, "seconds": args.seconds},
             "sets": about, "cells": cells, "epochs": [row for name in args.sets for row in epochs(cells, known[name])]}
 
 
@@ -204,8 +196,8 @@ def times(row: dict, peer: str) -> str:
 def set_lines(merged: dict, name: str) -> list[str]:
     about = merged["sets"][name]
     out = ["", f"### {about['title']}", "", f"{about['files']} files, {about['mb']} MB, batches of {about['batch']}.", "",
-           "| machine | network | samples/s: DALI | torch DataLoader | Penstock | x DALI | x torch | stall: DALI | torch | "
-           "Penstock | binds: DALI | torch | Penstock |", "|---" * 13 + "|"]
+           *runner.heads("machine", "network", "samples/s: DALI", "torch DataLoader", "Penstock", "x DALI", "x torch",
+                         "stall: DALI", "torch", "Penstock", "binds: DALI", "torch", "Penstock")]
     for row in (row for row in merged["epochs"] if row["set"] == name):
         found = [row["loaders"].get(loader) for loader in LOADERS]
         rates = " | ".join(f"{each['samples_per_s']:.0f}" if each else "-" for each in found)
@@ -218,16 +210,17 @@ def set_lines(merged: dict, name: str) -> list[str]:
 
 def rates_lines(merged: dict) -> list[str]:
     out = ["", "### Rates of the loaders, from which epochs are computed", "",
-           "| set | machine | loader | samples/s | CPU ms each | MB/s from the disk | plan, seconds |", "|---" * 7 + "|"]
+           *runner.heads("set", "machine", "loader", "samples/s", "CPU ms each", "MB/s from the disk", "plan, seconds")]
     for cell in merged["cells"]:
-        head = f"| {cell['set']} | {cell['machine']} | {LOADERS[cell['loader']]} |"
+        head = cell["set"], cell["machine"], LOADERS[cell["loader"]]
         if "absent" in cell:
-            out.append(f"{head} {cell['absent'].replace('|', '/')} | | | |")
+            out.append(runner.absent(*head, cell["absent"], n=7))
             continue
         alone = cell["alone"]
         planned = f"{cell['plan']}, {cell['planned_s']}" if "plan" in cell else ""
         disturbed = " (disturbed)" if alone["foreign_cores"] > measure.FOREIGN_LIMIT else ""
-        out.append(f"{head} {alone['samples_per_s']:.0f}{disturbed} | {alone['cpu_ms']} | {alone['disk_mb_per_s']} | {planned} |")
+        out.append(f"| {' | '.join(head)} | {alone['samples_per_s']:.0f}{disturbed} | {alone['cpu_ms']} | "
+                   f"{alone['disk_mb_per_s']} | {planned} |")
     return out
 
 
@@ -239,7 +232,7 @@ def verified_lines(merged: dict) -> list[str]:
             lines.append(f"| {cell['set']} | {cell['machine']} | {LOADERS[cell['loader']]} | {step['step_rate']:.0f} | "
                          f"{computed:.0f} | {step['samples_per_s']:.0f} | {computed / step['samples_per_s'] - 1:+.1%} |")
     head = ["", "### Computed epochs beside emulated ones", "",
-            "| set | machine | loader | step, samples/s | computed | measured | off |", "|---" * 7 + "|"]
+            *runner.heads("set", "machine", "loader", "step, samples/s", "computed", "measured", "off")]
     return [*head, *lines] if lines else []
 
 
@@ -249,15 +242,15 @@ def real_lines(merged: dict) -> list[str]:
         return []
     ours = found["penstock"]["real"]["samples_per_s"]
     return ["", "### A real network of three convolutions, on the CPU beside the loader (ImageNet, balanced machine)", "",
-            "| loader | samples/s, measured | Penstock is |", "|---|---|---|",
+            *runner.heads("loader", "samples/s, measured", "Penstock is"),
             *(f"| {LOADERS[name]} | {cell['real']['samples_per_s']:.0f} | {ours / cell['real']['samples_per_s']:.2f} x as fast |"
               for name, cell in found.items())]
 
 
 def claim_lines(merged: dict) -> list[str]:
     out = ["", "### Beside the papers", "",
-           "| paper | claim | its machine | it reports | ours: mean, most, beside DALI | beside the faster of both | |",
-           "|---" * 7 + "|"]
+           *runner.heads("paper", "claim", "its machine", "it reports", "ours: mean, most, beside DALI",
+                         "beside the faster of both", "")]
     for claim in steps.CLAIMS:
         rows = [row for row in merged["epochs"] if row["set"] in claim.sets]
         if not rows:
@@ -275,8 +268,8 @@ def claim_lines(merged: dict) -> list[str]:
 
 def summary_lines(merged: dict) -> list[str]:
     out = ["", "### All networks and machines", "",
-           "| set | x DALI: mean | most | x torch: mean | most | x the faster of both: mean | most | mean stall: DALI | torch | "
-           "Penstock |", "|---" * 10 + "|"]
+           *runner.heads("set", "x DALI: mean", "most", "x torch: mean", "most", "x the faster of both: mean", "most",
+                         "mean stall: DALI", "torch", "Penstock")]
     groups_of = {name: [row for row in merged["epochs"] if row["set"] == name] for name in merged["sets"]}
     for name, rows in {**groups_of, "all": merged["epochs"]}.items():
         if not rows:
@@ -293,9 +286,9 @@ def summary_lines(merged: dict) -> list[str]:
 
 
 def table(merged: dict) -> str:
-    machine, settings = merged["machine"], merged["settings"]
+    settings = merged["settings"]
     used = {row["network"]: row["source"] for row in merged["epochs"]}
-    out = [f"{machine['cpu']}, {machine['cores']} cores; commit {machine['commit'] or 'unknown'}; {machine['date']}. Training of "
+    out = [f"{runner.where(merged)} Training of "
            "emulated networks: samples/s computed as the lower of the loader's measured rate and the network's; no step is "
            f"measured here. Memory holds {percent(settings['share'])} of a set. Stall: part of the time in which the network "
            "waits.",
@@ -320,15 +313,11 @@ def picture(merged: dict) -> str:
                 title = f"{about['title'].split(' of quality')[0]}; {MACHINES[machine].title}"
                 cells.append({"group": title, "peer": loader, "name": LOADERS[loader],
                               "cores": MACHINES[machine].cores, "decodes": True, "images_per_s": mean, "clean": True})
-    return bars.draw({**merged, "cells": cells}, "Training, samples per second: mean over networks", "")
+    return runner.bars({**merged, "cells": cells}, "Training, samples per second: mean over networks", "")
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", type=Path, dest="source", metavar="FILE.json", help="measure nothing, show these figures")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--build", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "data", "build")
     parser.add_argument("--sets", default="*", help="of frames, imagenet, webp, boxes, audio")
     parser.add_argument("--machines", default="*", help=f"of {', '.join(MACHINES)}")
     parser.add_argument("--share", type=float, default=0.5, help="part of a set that memory holds (%(default)s)")
@@ -337,28 +326,18 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--verify", default=",".join(VERIFIED), help="sets that also run beside emulated steps (%(default)s)")
     parser.add_argument("--no-real", dest="real", action="store_false", help="leave the real network out")
     parser.add_argument("--long", action="store_true", help="windows of 4 s, plans of 30 s, all sets verified")
-    args = parser.parse_args()
-    if not args.source and not (args.data and args.build):
-        parser.error("--data and --build, or --from")
+    args = runner.parsed(parser)
     names = tuple(sets.sets(Path(), Path()))
     if args.long:
         args.seconds, args.budget, args.verify = 4.0, "30s", ",".join(names)
-    args.sets, args.machines = common.chosen(args.sets, names), common.chosen(args.machines, tuple(MACHINES))
+    args.sets, args.machines = runner.chosen(args.sets, names), runner.chosen(args.machines, tuple(MACHINES))
     args.verify = args.verify.split(",")
-    args.cpus = sorted(os.sched_getaffinity(0))
-    if args.data:
-        args.data, args.build = args.data.resolve(), args.build.resolve()
-        args.folder = args.build / f"endtoend-{zlib.crc32(str(args.data).encode()):08x}"
+    args.folder = runner.work_folder(args.build, args.data, "endtoend")
     return args
 
 
 def main() -> None:
-    args = arguments()
-    merged = json.loads(args.source.read_text()) if args.source else measure_all(args)
-    stem = args.out / f"endtoend-{merged['machine']['date']}"
-    common.write(stem, merged, table(merged))
-    stem.with_suffix(".svg").write_text(picture(merged))
-    print(f"{stem}.json, .md, .svg")
+    runner.finish(arguments(), "endtoend", measure_all, table, picture)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(BENCH / name) for name in ("loader", "cache", "fed", "tasks", "audio", "records")]
+sys.path[:0] = [str(BENCH), *(str(BENCH / name) for name in ("cache", "fed", "tasks", "audio", "records"))]
+import runner  # noqa: E402,F401 (it puts bench/loader in reach)
 import common  # noqa: E402
 import recipes  # noqa: E402
 

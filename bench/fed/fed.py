@@ -8,7 +8,6 @@ looked for by halving, from the loader's own rate, and then raised as long as th
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import time
@@ -17,7 +16,8 @@ from pathlib import Path
 import loaders
 from workloads import WORKLOADS, Workload
 
-import common  # of bench/loader, which loaders.py has put in reach
+import runner  # which loaders.py has put in reach
+import common
 
 
 NEW_BATCHES, STEPS_MIN, WARM_STEPS = 6, 5, 2
@@ -39,7 +39,7 @@ def busy_of(cpus: set[int]) -> float:
     for line in Path("/proc/stat").read_text().splitlines():
         name, *ticks = line.split()
         if name[:3] == "cpu" and name[3:].isdigit() and int(name[3:]) in cpus:
-            seconds += (sum(map(int, ticks[:8])) - int(ticks[3]) - int(ticks[4])) / common.CLOCK_TICKS
+            seconds += (sum(map(int, ticks[:8])) - int(ticks[3]) - int(ticks[4])) / runner.CLOCK_TICKS
     return seconds
 
 
@@ -51,14 +51,14 @@ def utilisation(batches, workload: Workload, n: float, seconds: float) -> tuple[
         time.sleep(step)
         next(batches)
     cpus = os.sched_getaffinity(0)
-    cpu, busy = common.cpu_seconds(), busy_of(cpus)
+    cpu, busy = runner.cpu_seconds(), busy_of(cpus)
     start, steps = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         time.sleep(step)
         steps += 1
         next(batches)
     wall = time.perf_counter() - start
-    foreign = busy_of(cpus) - busy - (common.cpu_seconds() - cpu)
+    foreign = busy_of(cpus) - busy - (runner.cpu_seconds() - cpu)
     return steps * step / wall, max(foreign, 0.0) / wall
 
 
@@ -145,8 +145,7 @@ def main() -> None:
                   "foreign_cores": round(statistics.median(foreign for _, foreign in windows), 3)}
     except (common.Unavailable, ImportError) as reason:
         found["absent"] = str(reason)
-    print(json.dumps(found), flush=True)
-    common.end_at_once()
+    runner.tell(found)
 
 
 if __name__ == "__main__":

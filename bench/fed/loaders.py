@@ -15,7 +15,8 @@ from typing import Any
 
 from workloads import Workload
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "loader"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runner  # noqa: E402,F401 (it puts bench/loader in reach)
 import common  # noqa: E402
 
 Batches = Iterator[tuple[Any, int]]

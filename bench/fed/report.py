@@ -9,7 +9,6 @@ Each cell is measured once in every round; the table has the median of the round
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -17,8 +16,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "loader"))
-import common  # noqa: E402
+sys.path.insert(0, str(HERE.parent))
+import runner  # noqa: E402
 import environments  # noqa: E402
 from workloads import WORKLOADS  # noqa: E402
 
@@ -39,13 +38,9 @@ def run_cell(args: argparse.Namespace, peer: str, workload: str, cores: int) -> 
     python = environments.python_of(args.build, PEERS[peer])
     if args.penstock and peer.startswith("penstock"):
         python = args.penstock
-    cpus = ",".join(map(str, args.cpus[:cores]))
-    command = [*args.under.split(), "taskset", "-c", cpus, str(python), str(HERE / "fed.py"), peer, workload, str(cores), "--root",
-               str(args.build / "fed"), "--seconds", str(args.seconds), "--windows", str(args.windows)]
-    env = dict(os.environ, OMP_NUM_THREADS="1")
-    if peer == "torchvision":
-        env["LD_LIBRARY_PATH"] = str(args.build / "stand_in")
-    return common.run_cell(command, env, CELL_LIMIT_S)
+    command = [*args.under.split(), *runner.pinned(args.cpus, cores), str(python), str(HERE / "fed.py"), peer, workload,
+               str(cores), "--root", str(args.build / "fed"), "--seconds", str(args.seconds), "--windows", str(args.windows)]
+    return runner.run_cell(command, environments.variables(args.build, PEERS[peer], OMP_NUM_THREADS="1"), CELL_LIMIT_S)
 
 
 def merge(rounds: list[dict]) -> dict:
@@ -68,12 +63,12 @@ def table(found: dict) -> str:
         about = WORKLOADS[workload]
         out += ["", f"### {workload} on {about.accelerator}: {about.batch} samples a step of {1e3 * about.step_s:g} ms, "
                     f"utilisation {about.utilisation}; {about.what}", "",
-                "| loader | cores | fed per core | images/s of an idle caller | utilisation |", "|---|---|---|---|---|"]
+                *runner.heads("loader", "cores", "fed per core", "images/s of an idle caller", "utilisation")]
         for cell in found["cells"]:
             if cell["workload"] != workload:
                 continue
             if "absent" in cell:
-                out.append(f"| {cell['peer']} | {cell['cores']} | {cell['absent'].replace('|', '/')} | | |")
+                out.append(runner.absent(cell["peer"], str(cell["cores"]), cell["absent"], n=5))
                 continue
             out.append(f"| {cell['name']} | {cell['cores']} | {cell['fed_per_core']:.2f} ({cell['low']:.2f}-{cell['high']:.2f}) | "
                        f"{cell['images_per_s']:.0f} | {statistics.median(cell['utilisation']):.3f} |")
@@ -94,7 +89,7 @@ def main() -> None:
     parser.add_argument("--under", default="", help="command that runs each cell, as on a machine that others use, too")
     parser.add_argument("--penstock", type=Path, help="a Python with Penstock, instead of installing this tree")
     args = parser.parse_args()
-    args.peers, args.workloads = common.chosen(args.peers, list(PEERS)), common.chosen(args.workloads, list(WORKLOADS))
+    args.peers, args.workloads = runner.chosen(args.peers, list(PEERS)), runner.chosen(args.workloads, list(WORKLOADS))
     args.build, args.out = args.build.resolve(), args.out.resolve()
     args.cpus = sorted(os.sched_getaffinity(0))
     absent = install(args)
@@ -109,11 +104,11 @@ def main() -> None:
                      else run_cell(args, peer, workload, args.cores))
             found = {"peer": peer, "workload": workload, "cores": args.cores} | found
             measured[workload, peer].append(found)
-            print(json.dumps({"round": i + 1} | found), file=sys.stderr, flush=True)
+            runner.said({"round": i + 1} | found)
     settings = {"seconds": args.seconds, "windows": args.windows, "rounds": args.rounds}
-    result = {"bench": "fed", "machine": common.machine(), "settings": settings,
+    result = {"bench": "fed", "machine": runner.machine(), "settings": settings,
               "cells": [merge(rounds) for rounds in measured.values()]}
-    common.write(args.out / "fed", result, table(result))
+    runner.write(args.out / "fed", result, table(result))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cache"))
 import groups  # noqa: E402
 
-import common  # noqa: E402, of bench/loader, which fleet has put in reach
+import runner  # noqa: E402, which fleet has put in reach
 
 HOSTS, BATCH, AHEAD, RUN = 2, 8, 6, 12
 CASES = ("storage", "compute", "uneven", "start", "half")
@@ -166,7 +166,7 @@ def measure(args, data: Path, wanted: dict, folder: Path) -> list[dict]:
             cells.append({"case": case, "ahead": ahead, "filled": statistics.median(each["filled"] for each in runs), "epochs": [
                 {key: statistics.median(each["epochs"][i][key] for each in runs) for key in runs[0]["epochs"][0]}
                 for i in range(2)]})
-            print(json.dumps(cells[-1]), file=sys.stderr, flush=True)
+            runner.said(cells[-1])
     return cells
 
 
@@ -201,8 +201,8 @@ def main() -> None:
         except groups.NoGroups as error:
             sys.exit(f"bench/fleet: {error}")
     result = {"bench": "ahead", "set": wanted, "rate": args.rate, "repeats": args.repeats, "cells": cells,
-              "machine": common.machine()}
-    common.write(args.out / f"ahead-{result['machine']['date']}", result, table(result))
+              "machine": runner.machine()}
+    runner.write(args.out / f"ahead-{result['machine']['date']}", result, table(result))
 
 
 if __name__ == "__main__":

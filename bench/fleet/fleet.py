@@ -38,8 +38,8 @@ from pathlib import Path
 import penstock as ps
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "loader"))
-import common  # noqa: E402
+sys.path.insert(0, str(HERE.parent))
+import runner  # noqa: E402
 
 PORT, PROXY_PORT = 11211, 11212
 MIB = 1 << 20
@@ -334,10 +334,10 @@ def main() -> None:
             local = local_cost(folder / "set.pst", wanted, folder)
             memory = None if args.skip_memory else check_memory(network, args, folder)
             result = {"set": wanted, "hosts": HOSTS, "link_mbit": args.link if network.shaped else None, "spare": args.spare,
-                      "cells": cells, "local": local, "memory": memory, "machine": common.machine()}
+                      "cells": cells, "local": local, "memory": memory, "machine": runner.machine()}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    common.write(args.out / f"fleet-{result['machine']['date']}", result, table(result))
+    runner.write(args.out / f"fleet-{result['machine']['date']}", result, table(result))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 import math
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import runner  # noqa: E402
 import common  # noqa: E402
 
 SIZE, BATCH = 224, 32
@@ -81,19 +81,16 @@ def run(loader: Any, seconds: float) -> dict[str, Any]:
             checked = True
         del batch
     first = len(loader.dataset)
-    cpu, busy, read = common.cpu_seconds(), common.machine_seconds(), loader.stats()["storage"]["nbytes_read"]
-    start, images = time.perf_counter(), 0
-    while images == 0 or time.perf_counter() - start < seconds:
+    read, meter, images = loader.stats()["storage"]["nbytes_read"], runner.Meter(), 0
+    while images == 0 or meter.seconds() < seconds:
         for _ in loader:
             pass
         images += len(loader.dataset)
-    wall, used = time.perf_counter() - start, common.cpu_seconds() - cpu
-    now = common.machine_seconds()
-    stats = loader.stats()
+    spent, stats = meter.spent(), loader.stats()
     share = stats.get("share") or {}
-    return {"images_per_s": images / wall, "cpu_s_per_1000": 1000 * used / images, "peak_rss_mb": common.peak_rss_mb(),
-            "read_kb_per_image": (stats["storage"]["nbytes_read"] - read) / images / 1e3, "all_images": images + first,
-            "all_cpu_s": common.cpu_seconds(), "foreign_cores": max(0.0, now[0] + now[1] - busy[0] - busy[1] - used) / wall,
+    return {"images_per_s": images / spent.wall_s, "cpu_s_per_1000": 1000 * spent.cpu_s / images,
+            "peak_rss_mb": runner.peak_rss_mb(), "read_kb_per_image": (stats["storage"]["nbytes_read"] - read) / images / 1e3,
+            "all_images": images + first, "all_cpu_s": runner.cpu_seconds(), "foreign_cores": spent.foreign_cores,
             "shared_batches": share.get("batches", 0), "group_read_kb": share.get("nbytes_read", 0) / 1e3}  # fmt: skip
 
 
@@ -101,8 +98,7 @@ def main() -> None:
     cell = json.loads(sys.argv[1])
     with loader_of(cell) as loader:
         found = run(loader, cell["seconds"])
-    print(json.dumps(found), flush=True)
-    common.end_at_once()
+    runner.tell(found)
 
 
 if __name__ == "__main__":

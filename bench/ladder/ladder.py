@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-for folder in ("loader", "pages"):
-    sys.path.insert(0, str(HERE.parent / folder))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "pages")]
+import runner  # noqa: E402
 import common  # noqa: E402
 import picture  # noqa: E402
 
@@ -137,13 +137,13 @@ def words_of(cell: Cell, data: Data, args: argparse.Namespace) -> dict[str, Any]
 
 def run_alone(cell: Cell, data: Data, args: argparse.Namespace) -> dict[str, float]:
     command = [sys.executable, str(HERE / "cell.py"), json.dumps(words_of(cell, data, args))]
-    return common.run_cell(command, dict(os.environ, OMP_NUM_THREADS="1"), CELL_LIMIT_S)
+    return runner.run_cell(command, dict(os.environ, OMP_NUM_THREADS="1"), CELL_LIMIT_S)
 
 
 def rss_and_cpu(pid: int) -> tuple[float, float]:
     status = Path(f"/proc/{pid}/status").read_text()
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024, sum(map(int, fields[11:15])) / common.CLOCK_TICKS
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024, sum(map(int, fields[11:15])) / runner.CLOCK_TICKS
 
 
 def run_jobs(cell: Cell, data: Data, args: argparse.Namespace) -> dict[str, float]:
@@ -197,7 +197,7 @@ def run_cells(cells: list[Cell], data: Data, args: argparse.Namespace) -> list[d
     rows = []
     for cell, found in runs.items():
         rows.append({"kind": cell.kind, "step": cell.step, "setting": cell.setting,
-                     "stored_mb": common.stored_mb(data.path(cell.on)),
+                     "stored_mb": runner.stored_mb(data.path(cell.on)),
                      **{name: statistics.median(one[name] for one in found) for name in FIGURES},
                      "rates": [one["images_per_s"] for one in found]})  # fmt: skip
     return rows
@@ -259,8 +259,8 @@ def gain_table(rows: list[dict[str, Any]], setting: str) -> list[str]:
     assert ground and top
     out = [f"**{setting}**: {SETTINGS[setting]}. All off: {ground['images_per_s']:.0f} images/s, all on: {top['images_per_s']:.0f} "
            f"({top['images_per_s'] / ground['images_per_s']:.1f} x)", "",
-           "| | alone | one after another: images/s | as the last one | CPU s for 1000 images, alone | as the last one "
-           "| most memory, MB | stored, MB | read, kB/image |", "|---" * 9 + "|"]  # fmt: skip
+           *runner.heads("", "alone", "one after another: images/s", "as the last one", "CPU s for 1000 images, alone",
+                         "as the last one", "most memory, MB", "stored, MB", "read, kB/image")]  # fmt: skip
     for step, (alone, last) in gains(rows, setting).items():
         if step.startswith("share"):
             a, b = (one(rows, setting, kind, "ground") for kind in ("jobs shared", "jobs"))
@@ -301,9 +301,9 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     import penstock as ps
 
     data = prepare(args.data / "imagenet_folder", args.work, args.copies)
-    settings = common.chosen(args.settings, list(SETTINGS))
+    settings = runner.chosen(args.settings, list(SETTINGS))
     cells = cells_of(settings, ps.cuda.is_available())
-    return {"bench": "ladder", "machine": common.machine(), "cores": args.cores, "rounds": args.rounds, "seconds": args.seconds,
+    return {"bench": "ladder", "machine": runner.machine(), "cores": args.cores, "rounds": args.rounds, "seconds": args.seconds,
             "samples": data.samples, "nbytes": data.nbytes, "throttle": THROTTLE, "gpu": ps.cuda.reason() or "measured",
             "rows": run_cells(cells, data, args)}  # fmt: skip
 
@@ -328,9 +328,8 @@ def main() -> None:
         if not (args.data and args.work and args.out):
             parser.error("--data, --work and --out are needed, or --from")
         result = measure(args)
-        common.write(args.out / "ladder", result, text_of(result))
         panels = {name: gains(result["rows"], name) for name in dict.fromkeys(row["setting"] for row in result["rows"])}
-        (args.out / "ladder.svg").write_text(picture.draw(panels, result["machine"]))
+        runner.write(args.out / "ladder", result, text_of(result), picture.draw(panels, result["machine"]))
     if args.markdown:
         put_in(args.markdown, text_of(result))
 

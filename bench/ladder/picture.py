@@ -6,8 +6,8 @@ import math
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
-from bars import GRID, INK, MUTED, text  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from runner import GRID, INK, MUTED, square, svg, text  # noqa: E402
 
 Gains = dict[str, tuple[float | None, float | None]]
 ALONE, LAST = "#7fb2e5", "#0b6bcb"
@@ -41,15 +41,12 @@ def draw(panels: dict[str, Gains], machine: dict) -> str:
     names = list(dict.fromkeys(name for gains in panels.values() for name in gains))
     values = [value for gains in panels.values() for pair in gains.values() for value in pair if value]
     edge, height = max(1.0, math.log2(max(values))), TOP + len(names) * ROW + 50
-    out = [f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' height='{height}' viewBox='0 0 {WIDTH} {height}'>",
-           f"<rect width='{WIDTH}' height='{height}' fill='#ffffff'/>",
-           text(20, 28, "How many times as fast each optimisation makes loading", 16, INK, more="font-weight='600'"),
-           f"<rect x='20' y='46' width='10' height='10' fill='{ALONE}'/>", text(34, 55, "alone, all others off", 12, MUTED),
-           f"<rect x='190' y='46' width='10' height='10' fill='{LAST}'/>",
-           text(204, 55, "as the last one, all others on", 12, MUTED)]  # fmt: skip
+    out = [text(20, 28, "How many times as fast each optimisation makes loading", 16, INK, more="font-weight='600'"),
+           square(20, 46, ALONE), text(34, 55, "alone, all others off", 12, MUTED),
+           square(190, 46, LAST), text(204, 55, "as the last one, all others on", 12, MUTED)]  # fmt: skip
     for i, name in enumerate(names):
         out.append(text(LEFT - 10, TOP + i * ROW + BAR + 4, name, 12, INK, "end"))
     for i, (title, gains) in enumerate(panels.items()):
         out += panel(gains, names, LEFT + i * (PANEL + GAP), title, edge)
     out.append(text(20, height - 12, f"{machine['cpu']}, {machine['date']}; images/s, scale by powers of two", 11, MUTED))
-    return "\n".join([*out, "</svg>"]) + "\n"
+    return svg(WIDTH, height, out)

@@ -1,4 +1,4 @@
-"""Shared by the peers of the comparison: the groups of images, the crop rule, the clocks.
+"""Shared by the peers of the comparison: the groups of images and the crop rule.
 
 A peer is a module `peer_<name>.py` with
 
@@ -17,29 +17,16 @@ and optionally, instead of these defaults,
 
 from __future__ import annotations
 
-import contextlib
-import fnmatch
-import json
 import math
-import os
-import platform
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+
+from runner import Unavailable  # noqa: F401  (peers raise it)
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-
-
-class Unavailable(Exception):
-    """The peer cannot take part, for the given reason."""
 
 
 @dataclass(frozen=True)
@@ -144,140 +131,3 @@ def reference(work: Work, files: list[Path], area: bool = False):
         crop = (crop / 255 - np.array(MEAN, np.float32)) / np.array(STD, np.float32)
         out[i] = crop.transpose(2, 0, 1)
     return out
-
-
-def process_tree() -> dict[int, float]:
-    """Returns CPU seconds (own and of reaped children) of this process and all below it."""
-    parents: dict[int, tuple[int, float]] = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            text = Path(f"/proc/{entry}/stat").read_text()
-        except OSError:
-            continue
-        fields = text[text.rindex(")") + 2 :].split()
-        parents[int(entry)] = (int(fields[1]), sum(map(int, fields[11:15])) / CLOCK_TICKS)
-    keep, grew = {os.getpid()}, True
-    while grew:
-        new = {p for p, (parent, _) in parents.items() if parent in keep and p not in keep}
-        grew = bool(new)
-        keep |= new
-    return {p: parents[p][1] for p in keep if p in parents}
-
-
-def end_at_once() -> NoReturn:
-    """Ends this process and all below it: some peers hang when they end their threads."""
-    for pid in process_tree():
-        if pid != os.getpid():
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-    sys.stdout.flush()
-    os._exit(0)
-
-
-def cpu_seconds() -> float:
-    return sum(process_tree().values())
-
-
-def machine_seconds() -> tuple[float, float]:
-    """Returns busy and stolen CPU seconds of the whole machine so far."""
-    with open("/proc/stat") as stat:
-        ticks = [int(x) / CLOCK_TICKS for x in stat.readline().split()[1:9]]
-    return sum(ticks) - ticks[3] - ticks[4] - ticks[7], ticks[7]
-
-
-def forget_peak_rss() -> None:
-    """Resets the peak of memory, because the comparison of the output is not the loader's."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError as error:
-        print(f"peak memory counts the checks too: {error}", file=sys.stderr)
-
-
-def peak_rss_mb() -> float:
-    """Returns the sum of the peaks of all processes of the tree (shared pages count once per process)."""
-    total = 0
-    for pid in process_tree():
-        try:
-            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-                if line.startswith("VmHWM"):
-                    total += int(line.split()[1])
-        except OSError:
-            pass
-    return total / 1024
-
-
-def stored_mb(store: Path) -> float:
-    files = [store] if store.is_file() else [p for p in store.rglob("*") if p.is_file()]
-    return sum(p.stat().st_size for p in files) / 1e6
-
-
-def libraries() -> dict[str, str]:
-    """Returns versions of the codec libraries that Penstock links, from pkg-config."""
-    versions = {}
-    for name in ("libjpeg", "libpng", "zlib", "libdeflate", "libwebp", "libxxhash", "liburing"):
-        try:
-            found = subprocess.run(["pkg-config", "--modversion", name], capture_output=True, text=True, check=False)
-        except FileNotFoundError:
-            break
-        if found.returncode == 0:
-            versions[name] = found.stdout.strip()
-    return versions
-
-
-def chosen(text: str, known) -> list[str]:
-    """Returns the known names that match one of the patterns, which commas separate. Each has to match one."""
-    for pattern in text.split(","):
-        if not fnmatch.filter(known, pattern):
-            sys.exit(f"{pattern}: none of {', '.join(known)}")
-    return [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in text.split(","))]
-
-
-def disk_nbytes() -> int:
-    """Returns the bytes that this process and all below it have read from disks."""
-    total = 0
-    for pid in process_tree():
-        with contextlib.suppress(OSError):
-            total += int(Path(f"/proc/{pid}/io").read_text().split("read_bytes: ")[1].split()[0])
-    return total
-
-
-def run_cell(command: list[str], env: dict[str, str], limit_s: float, join: Callable[[], None] | None = None) -> dict:
-    """Returns the figures of one cell, which its process prints as the last line of JSON, or {"absent": reason}. The process
-    calls `join` first."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
-                               start_new_session=True, preexec_fn=join)
-    try:
-        output, errors = process.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        return {"absent": f"no result within {limit_s:g} s"}
-    finally:
-        if process.poll() is None:  # and its workers
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    lines = [line for line in output.splitlines() if line.startswith("{")]
-    if process.returncode or not lines:
-        return {"absent": (errors.strip().splitlines() or [f"exit status {process.returncode}"])[-1][:200]}
-    return json.loads(lines[-1])
-
-
-def write(stem: Path, result: dict, table: str) -> None:
-    """Writes the figures to <stem>.json and the table to <stem>.md, and prints the table."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
-    stem.with_suffix(".md").write_text(table)
-    print(table)
-
-
-def machine() -> dict:
-    """Describes machine, versions, commit and date of the figures."""
-    model = ""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.split(":", 1)[1].strip()
-            break
-    commit = subprocess.run(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"],
-                            capture_output=True, text=True, check=False).stdout.strip()
-    return {"cpu": model, "cores": os.cpu_count(), "system": platform.platform(), "python": sys.version.split()[0],
-            "commit": commit, "libraries": libraries(), "date": time.strftime("%Y-%m-%d", time.gmtime())}

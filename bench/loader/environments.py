@@ -113,6 +113,12 @@ def prepare(build: Path, name: str) -> str | None:
     return problem
 
 
+def variables(build: Path, name: str | None, **more: str) -> dict[str, str]:
+    """Returns the variables for processes of an environment: torchvision finds the stand-ins for CUDA's libraries."""
+    stand_in = {"LD_LIBRARY_PATH": str(build / "stand_in")} if name == "torch" else {}
+    return {**os.environ, **stand_in, **more}
+
+
 def install(build: Path, names: Iterable[str], penstock: bool = True) -> dict[str, str]:
     """Makes the environments of these names, and "torch" with the present tree's Penstock, without which there is no bench.
     Returns those that cannot be made, with the reasons."""

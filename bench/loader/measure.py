@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import statistics
+import sys
 import time
 from pathlib import Path
 
-import common
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runner  # noqa: E402
+import common  # noqa: E402
 
 # Mean difference from Pillow, in levels of 255, that passes as "the same picture". Decoders differ in chroma upsampling,
 # resizers in rounding; a missing antialias or a wrong crop is far beyond it.
@@ -57,16 +59,12 @@ def check_batch(peer, work: common.Work, images) -> None:
 
 
 def window(batches, seconds: float, min_batches: int = MIN_BATCHES) -> dict:
-    images, n = 0, 0
-    cpu, busy, start = common.cpu_seconds(), common.machine_seconds(), time.perf_counter()
-    while time.perf_counter() - start < seconds or n < min_batches:
+    images, n, meter = 0, 0, runner.Meter()
+    while meter.seconds() < seconds or n < min_batches:
         images += len(next(batches)[0])
         n += 1
-    wall = time.perf_counter() - start
-    used = common.cpu_seconds() - cpu
-    after = common.machine_seconds()
-    foreign = max(0.0, after[0] - busy[0] - used) + after[1] - busy[1]
-    return {"images_per_s": images / wall, "cpu_ms": used / images * 1e3, "foreign": foreign / wall}
+    spent = meter.spent()
+    return {"images_per_s": images / spent.wall_s, "cpu_ms": spent.cpu_s / images * 1e3, "foreign": spent.foreign_cores}
 
 
 def is_clean(run: dict) -> bool:
@@ -80,27 +78,29 @@ def time_windows(batches, args) -> list[dict]:
     return runs
 
 
+def summed(runs: list[dict]) -> dict:
+    """Returns medians of the clean windows, or of all if none is clean."""
+    clean = [r for r in runs if is_clean(r)]
+    used = clean or runs
+    rates = sorted(r["images_per_s"] for r in used)
+    return {"images_per_s": round(statistics.median(rates), 1), "low": round(rates[0], 1), "high": round(rates[-1], 1),
+            "cpu_ms_per_image": round(statistics.median(r["cpu_ms"] for r in used), 3), "clean": len(clean),
+            "disturbed": len(runs) - len(clean), "foreign_cores": round(statistics.median(r["foreign"] for r in runs), 3)}
+
+
 def measure(peer, work: common.Work, args) -> dict:
     store = peer.prepare(work) if hasattr(peer, "prepare") else work.root
     checked = check(peer, work, store)
-    common.forget_peak_rss()
+    runner.forget_peak_rss()
     begun = time.perf_counter()
     batches = iter(peer.batches(work, store, args.threads))
     check_batch(peer, work, next(batches)[0])
     first = time.perf_counter() - begun
     window(batches, WARM_S, 1)
-    runs = time_windows(batches, args)
-    clean = [r for r in runs if is_clean(r)]
-    used = clean or runs
-    rates = sorted(r["images_per_s"] for r in used)
-    return {
-        "name": peer.NAME, "decodes": getattr(peer, "DECODES", True),
-        "images_per_s": round(statistics.median(rates), 1), "low": round(rates[0], 1), "high": round(rates[-1], 1),
-        "cpu_ms_per_image": round(statistics.median(r["cpu_ms"] for r in used), 3),
-        "peak_rss_mb": round(common.peak_rss_mb()), "stored_mb": round(common.stored_mb(store), 1),
-        "first_batch_s": round(first, 2), "clean": len(clean), "disturbed": len(runs) - len(clean),
-        "foreign_cores": round(statistics.median(r["foreign"] for r in runs), 3), "check": checked,
-        "versions": peer.versions()}
+    found = summed(time_windows(batches, args))
+    return {"name": peer.NAME, "decodes": getattr(peer, "DECODES", True), **found, "peak_rss_mb": round(runner.peak_rss_mb()),
+            "stored_mb": round(runner.stored_mb(store), 1), "first_batch_s": round(first, 2), "check": checked,
+            "versions": peer.versions()}
 
 
 def main() -> None:
@@ -118,8 +118,7 @@ def main() -> None:
         found = measure(peer, common.works(args.root)[args.group], args)
     except common.Unavailable as reason:
         found = {"absent": str(reason)}
-    print(json.dumps(found), flush=True)
-    common.end_at_once()
+    runner.tell(found)
 
 
 if __name__ == "__main__":

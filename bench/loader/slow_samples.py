@@ -25,7 +25,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import common
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runner  # noqa: E402
+import common  # noqa: E402
 
 SMALL, LARGE, N, BATCH, AHEAD, SIZE = 448, 3136, 800, 16, 4, 224
 
@@ -99,13 +101,13 @@ def measure(peer: str, root: Path, workers: int, slow: bool) -> dict:
     _, make_batches, options = PEERS[peer]
     batches = make_batches(root, slow, workers, **options)
     seen = next(batches)
-    n_first, cpu, start = len(seen), common.cpu_seconds(), time.perf_counter()
+    n_first, cpu, start = len(seen), runner.cpu_seconds(), time.perf_counter()
     for indices in batches:
         seen += indices
     wall = time.perf_counter() - start
     if sorted(seen) != sorted(set(seen)) or len(seen) != len(files(root, slow)):
         raise SystemExit(f"{peer}: {len(seen)} samples, {len(set(seen))} different, wanted {len(files(root, slow))}")
-    return {"images_per_s": (len(seen) - n_first) / wall, "wall_s": wall, "cpu_s": common.cpu_seconds() - cpu,
+    return {"images_per_s": (len(seen) - n_first) / wall, "wall_s": wall, "cpu_s": runner.cpu_seconds() - cpu,
             "order": hash(tuple(seen))}
 
 
@@ -155,7 +157,7 @@ def main() -> None:
         print(f"| {cell['name']} | {cell['images_per_s']:.0f} | {cell['images_per_s'] / base:.2f} | {cell['without_slow']:.0f} | "
               f"{cell['busy']:.2f} |")
     if args.json:
-        args.json.write_text(json.dumps({"bench": "slow_samples", "machine": common.machine(), "workers": args.workers,
+        args.json.write_text(json.dumps({"bench": "slow_samples", "machine": runner.machine(), "workers": args.workers,
                                          "cells": cells, "runs": found}, indent=1) + "\n")
 
 

@@ -14,7 +14,6 @@ situation of the paper, and with PLI. Where transforms begin with a Resize, raw 
 from __future__ import annotations
 
 import argparse
-import datetime
 import inspect
 import itertools
 import json
@@ -25,8 +24,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
-import common  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import runner  # noqa: E402
 
 import penstock as ps  # noqa: E402
 from penstock import transforms as T  # noqa: E402
@@ -206,8 +205,7 @@ def table(group: str, name: str, found: dict[str, Any], own: str) -> str:
     lines = [f"\n### {group}: {name} ({found['cores']} cores, {found['storage'] / 1e6:.0f} MB/s)\n"]
     for mix, shares in found["mixes"].items():
         lines.append(f"mix of {mix}: {', '.join(f'{100 * share:.0f} % {form}' for form, share in shares.items())}  ")
-    lines += ["", "| | " + " | ".join(f"{fraction:g} x" for fraction in FRACTIONS) + " | predicted | x best single | x own |",
-              "|---" * (len(FRACTIONS) + 4) + "|"]  # fmt: skip
+    lines += ["", *runner.heads("", *(f"{fraction:g} x" for fraction in FRACTIONS), "predicted", "x best single", "x own")]
     top = {cell["way"]: cell for cell in found["cells"] if cell["fraction"] == FRACTIONS[-1]}
     singles = [way for way in ways if not way.startswith(("mix", "half"))]
     for way in ways:
@@ -232,9 +230,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="of a window")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    args.out.mkdir(parents=True, exist_ok=True)
     every = os.sched_getaffinity(0)
-    found: dict[str, Any] = {"bench": "mix", "machine": common.machine(), "rounds": args.rounds, "groups": {}}
+    found: dict[str, Any] = {"bench": "mix", "machine": runner.machine(), "rounds": args.rounds, "groups": {}}
     text = []
     for name in args.groups.split(","):
         group = GROUPS[name]
@@ -247,9 +244,7 @@ def main() -> None:
             found["groups"][name][title] = setting(path, small, group, cores, storage, args)
             text.append(table(name, title, found["groups"][name][title], group["own"]))
             print(text[-1], flush=True)
-    stem = args.out / f"mix-{datetime.date.today()}"
-    stem.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
-    stem.with_suffix(".md").write_text("\n".join(text) + "\n")
+    runner.write(args.out / f"mix-{found['machine']['date']}", found, "\n".join(text) + "\n")
 
 
 if __name__ == "__main__":

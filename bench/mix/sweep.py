@@ -13,9 +13,7 @@ Conversions: a folder is packed by a plan; its predicted seconds and break-even 
 from __future__ import annotations
 
 import argparse
-import datetime
 import itertools
-import json
 import os
 import shutil
 import statistics
@@ -26,6 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import mix  # noqa: E402
+import runner  # noqa: E402, which mix has put in reach
 
 import penstock as ps  # noqa: E402
 
@@ -173,7 +172,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.6, help="of a window")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
-    args.out.mkdir(parents=True, exist_ok=True)
     every = os.sched_getaffinity(0)
     rows = []
     for name in args.groups.split(","):
@@ -185,13 +183,9 @@ def main() -> None:
             print(f"{name}: {title}", file=sys.stderr, flush=True)
             rows.append((name, title, setting(path, folder, group, cores, storage, args)))
             print(table(rows[-1:]).splitlines()[-1], flush=True)
-    text = table(rows)
-    stem = args.out / f"sweep-{datetime.date.today()}"
-    data = {"bench": "sweep", "machine": mix.common.machine(), "rounds": args.rounds,
+    data = {"bench": "sweep", "machine": runner.machine(), "rounds": args.rounds,
             "settings": [{"group": group, "setting": title, **row} for group, title, row in rows]}  # fmt: skip
-    stem.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n")
-    stem.with_suffix(".md").write_text(text + "\n")
-    print(text)
+    runner.write(args.out / f"sweep-{data['machine']['date']}", data, table(rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,16 +11,14 @@ are medians of --rounds rounds.
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import shutil
 import statistics
 import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
-import common  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import runner  # noqa: E402
 
 MODELS = ("shufflenet_v2_x0_5", "mobilenet_v3_small", "squeezenet1_1", "resnet18")
 STORAGE = {"memory": None, "530 MB/s": (530e6, 0.0), "15 MB/s": (15e6, 0.0)}
@@ -84,7 +82,7 @@ def medians(runs: list[dict[str, Any]]) -> dict[str, Any]:
 def table(cells: list[dict[str, Any]]) -> str:
     heads = ("network", "form", "storage", "step, ms", "images/s alone", "images/s", "computes", "prep stall", "fetch stall",
              "predicted")  # fmt: skip
-    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    lines = runner.heads(*heads)
     for cell in cells:
         parts = cell["stall"]
         row = [cell["model"], cell["form"], cell["storage"], f"{1000 * cell['step_s']:.0f}", f"{cell['own']:.0f}",
@@ -110,7 +108,6 @@ def main() -> None:
 
     torch.set_num_threads(1)
     args.work.mkdir(parents=True, exist_ok=True)
-    args.out.mkdir(parents=True, exist_ok=True)
     names = [(model, form, storage) for model in args.models.split(",") for form in args.forms.split(",") for storage in STORAGE]
     runs: dict[tuple[str, str, str], list[dict[str, Any]]] = {name: [] for name in names}
     for i in range(args.rounds):
@@ -119,14 +116,10 @@ def main() -> None:
             runs[model, form, storage].append(measure(path, model, STORAGE[storage], args))
             print(f"round {i + 1}: {model}, {form}, {storage}", file=sys.stderr, flush=True)
     cells = [{"model": m, "form": f, "storage": s, **medians(runs[m, f, s])} for m, f, s in names]
-    text = table(cells)
-    stem = args.out / f"models-{datetime.date.today()}"
     accelerator = torch.cuda.get_device_name() if torch.cuda.is_available() else "the CPU, one thread"
-    found = {"bench": "models", "machine": common.machine(), "accelerator": accelerator, "batch": args.batch, "size": args.size,
+    found = {"bench": "models", "machine": runner.machine(), "accelerator": accelerator, "batch": args.batch, "size": args.size,
              "rounds": args.rounds, "cells": cells}  # fmt: skip
-    stem.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
-    stem.with_suffix(".md").write_text(text + "\n")
-    print(text)
+    runner.write(args.out / f"models-{found['machine']['date']}", found, table(cells) + "\n")
 
 
 if __name__ == "__main__":

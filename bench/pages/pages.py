@@ -29,8 +29,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
-import common  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import runner  # noqa: E402
 
 import penstock as ps  # noqa: E402
 from penstock import transforms as T  # noqa: E402
@@ -160,7 +160,7 @@ def main() -> None:
     with ps.Dataset(packed) as dataset:
         n = len(dataset)
     result = {
-        "bench": "pages", "date": datetime.date.today().isoformat(), "machine": common.machine(), "images": n,
+        "bench": "pages", "date": datetime.date.today().isoformat(), "machine": runner.machine(), "images": n,
         "nbytes": sum(file.stat().st_size for file in ([packed] if packed.is_file() else packed.rglob("*")) if file.is_file()),
         "batch_size": BATCH, "prefetch": PREFETCH, "workers": args.workers, "rounds": args.rounds, "seconds": args.seconds,
         "throttles": THROTTLES, "cells": measure(args, paths),

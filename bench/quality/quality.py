@@ -33,9 +33,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
-import bars  # noqa: E402
-import common  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import runner  # noqa: E402
+from runner import picture as bars  # noqa: E402
 
 import penstock as ps  # noqa: E402
 from penstock import transforms as T  # noqa: E402
@@ -287,10 +287,7 @@ def draw(result: dict[str, Any]) -> str:
     def place(value: float) -> float:
         return left + scale * (value - low) / (1 - low)
 
-    high = bottom + 40
-    out = [f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{high}' viewBox='0 0 {width} {high}'>",
-           f"<rect width='{width}' height='{high}' fill='#ffffff'/>",
-           bars.text(20, 26, "Accuracy after equal work, by the form of the images", 17, more="font-weight='600'"),
+    out = [bars.text(20, 26, "Accuracy after equal work, by the form of the images", 17, more="font-weight='600'"),
            bars.text(20, 46, f"Traces of about {result['strength']:g} levels in tiles of photographs; "
                      f"{len(result['seeds'])} seeds: line from least to most, dot at the mean; shaded: range of png", 12,
                      bars.MUTED),
@@ -311,7 +308,7 @@ def draw(result: dict[str, Any]) -> str:
                 f"<circle cx='{place(statistics.mean(values)):.1f}' cy='{y}' r='5' fill='{color}'/>",
                 bars.text(width - right + 16, y + 4, f"{statistics.mean(values):.1%}", 12, color),
                 bars.text(width - 20, y + 4, f"{form['nbytes'] / result['n_train']:.0f}", 12, bars.MUTED, "end")]
-    return "\n".join([*out, "</svg>"]) + "\n"
+    return bars.svg(width, bottom + 40, out)
 
 
 def prepare(args: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], int, int]:
@@ -355,13 +352,10 @@ def main() -> None:
     print("batches of png and pli, and of jpeg-90 and pli-jpeg, are equal bit for bit", file=sys.stderr, flush=True)
     measure(args.work, forms, args)
     conclusion = conclude(forms)
-    result = {"bench": "quality", "machine": common.machine(), "strength": args.strength, "seeds": args.seeds,
+    result = {"bench": "quality", "machine": runner.machine(), "strength": args.strength, "seeds": args.seeds,
               "epochs": args.epochs, "batch": args.batch, "n_train": n_train, "n_test": n_test, "forms": forms,
               "conclusion": conclusion}
-    stem = args.out / f"quality-{result['machine']['date']}"
-    common.write(stem, result, table(result))
-    stem.with_suffix(".svg").write_text(draw(result))
-    print(f"{stem}.json, .md, .svg")
+    runner.write(args.out / f"quality-{result['machine']['date']}", result, table(result), draw(result))
 
 
 if __name__ == "__main__":

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import statistics
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "loader"), str(HERE.parent / "cache")]
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "cache")]
+import runner  # noqa: E402
 import common  # noqa: E402
 import formats  # noqa: E402
 import groups  # noqa: E402
@@ -55,7 +54,7 @@ def timed(epochs: Iterator[Epoch], work: common.Work, store: Path, args: argpars
     for i in range(args.epochs + 1):
         if cold:
             groups.drop_pages(stored)
-        cpu, disk, busy, begun = common.cpu_seconds(), common.disk_nbytes(), common.machine_seconds(), time.perf_counter()
+        disk, meter = runner.disk_nbytes(), runner.Meter()
         order: list[int] = []
         for images, numbers in next(epochs):
             if i == 0 and len(images) == work.batch:
@@ -63,11 +62,10 @@ def timed(epochs: Iterator[Epoch], work: common.Work, store: Path, args: argpars
             order += numbers
             if cold:
                 groups.drop_pages([files[number] for number in numbers] if args.form == "folder" else stored)
-        seconds = time.perf_counter() - begun
-        used, after = common.cpu_seconds() - cpu, common.machine_seconds()
+        spent = meter.spent()
         check_whole(order, len(files), f"{args.NAME}, epoch {i}")
-        runs.append({"seconds": seconds, "order": order, "disk_nbytes": common.disk_nbytes() - disk, "cpu_s": used,
-                     "foreign": max(0.0, after[0] - busy[0] - used + after[1] - busy[1]) / seconds})
+        runs.append({"seconds": spent.wall_s, "order": order, "disk_nbytes": runner.disk_nbytes() - disk, "cpu_s": spent.cpu_s,
+                     "foreign": spent.foreign_cores})
     return runs[1:]
 
 
@@ -107,8 +105,7 @@ def main() -> None:
         runs = timed(opened(False, kind == "cold"), work, args.store, args, kind == "cold")
         found[kind] = figures(runs, n)
         found["shuffle"] = shuffle.quality([run["order"] for run in runs], classes, work.batch)
-    print(json.dumps(found), flush=True)
-    common.end_at_once()
+    runner.tell(found)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import crc32c
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "loader"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runner  # noqa: E402
 import common  # noqa: E402
 
 RECORDIO_MAGIC, LENGTH_BITS = 0xCED7230A, 29
@@ -218,7 +219,7 @@ def main() -> None:
     args = parser.parse_args()
     work = common.Work("imagenet", args.folder, 64, 224, True, True)
     seconds = convert(work, args.form, args.store)
-    print(json.dumps({"seconds": round(seconds, 3), "stored_mb": round(common.stored_mb(args.store), 1)}))
+    print(json.dumps({"seconds": round(seconds, 3), "stored_mb": round(runner.stored_mb(args.store), 1)}))
 
 
 if __name__ == "__main__":

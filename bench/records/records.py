@@ -18,16 +18,13 @@ Writes records-<date>.json, .md and .svg.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
 import os
 import sys
-import zlib
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / name) for name in ("loader", "cache", "fed")]
-import bars  # noqa: E402
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "cache"), str(HERE.parent / "fed")]
+import runner  # noqa: E402
 import common  # noqa: E402
 import environments  # noqa: E402
 import formats  # noqa: E402
@@ -60,21 +57,10 @@ def python_of(args: argparse.Namespace, loader: str) -> str:
     return sys.executable if LOADERS[loader] == OWN else str(environments.python_of(args.build, LOADERS[loader]))
 
 
-def pinned(args: argparse.Namespace, cores: int) -> list[str]:
-    return ["taskset", "-c", ",".join(map(str, args.cpus[:cores]))]
-
-
-def environment_of(args: argparse.Namespace, loader: str, cores: int) -> dict[str, str]:
-    env = dict(os.environ, PYTHONPATH=f"{HERE}:{HERE.parent / 'loader'}", OMP_NUM_THREADS=str(cores))
-    if LOADERS[loader] == "torch":
-        env["LD_LIBRARY_PATH"] = str(args.build / "stand_in")
-    return env
-
-
 def converted(args: argparse.Namespace, form: str) -> dict:
-    command = [*pinned(args, max(args.cores)), sys.executable, str(HERE / "formats.py"), form, str(args.folder),
+    command = [*runner.pinned(args.cpus, max(args.cores)), sys.executable, str(HERE / "formats.py"), form, str(args.folder),
                str(args.stores[form])]
-    return common.run_cell(command, dict(os.environ), CELL_LIMIT_S)
+    return runner.run_cell(command, dict(os.environ), CELL_LIMIT_S)
 
 
 def read_all(path: Path) -> None:
@@ -88,13 +74,11 @@ def run_cell(args: argparse.Namespace, form: str, loader: str, cores: int, rate:
     """Runs one cell in a control group with this rate (MB/s). None: without a group."""
     store = args.stores[form]
     read_all(store)
-    command = [*pinned(args, cores), python_of(args, loader), str(HERE / "cell.py"), loader, form, str(cores), "--folder",
-               str(args.folder), "--store", str(store), "--epochs", str(args.epochs), "--kinds", *kinds]
-    with contextlib.ExitStack() as stack:
-        join = None
-        if rate is not None:
-            join = stack.enter_context(groups.group(None, rate * 1_000_000, args.disk)).join
-        found = common.run_cell(command, environment_of(args, loader, cores), CELL_LIMIT_S, join)
+    command = [*runner.pinned(args.cpus, cores), python_of(args, loader), str(HERE / "cell.py"), loader, form, str(cores),
+               "--folder", str(args.folder), "--store", str(store), "--epochs", str(args.epochs), "--kinds", *kinds]
+    with groups.slowed(rate, args.folder) as join:
+        env = environments.variables(args.build, LOADERS[loader], OMP_NUM_THREADS=str(cores))
+        found = runner.run_cell(command, env, CELL_LIMIT_S, join)
     return {"form": form, "loader": loader, "cores": cores, "rate": rate} | found
 
 
@@ -108,8 +92,7 @@ def cells_of(args: argparse.Namespace, absent: dict[str, str]) -> list[dict]:
                     reason = absent.get(LOADERS[loader])
                     cell = ({"form": form, "loader": loader, "cores": cores, "rate": rate, "absent": f"did not install: {reason}"}
                             if reason else run_cell(args, form, loader, cores, rate, kinds))
-                    cells.append(cell)
-                    print(json.dumps(cell), file=sys.stderr, flush=True)
+                    cells.append(runner.said(cell))
     return cells
 
 
@@ -134,8 +117,7 @@ def measure_all(args: argparse.Namespace) -> dict:
     args.stores = {form: args.folder if form == "folder" else work.store(form) for form in formats.FORMATS}
     conversions = {form: converted(args, form) for form in args.forms if form != "folder"}
     try:
-        args.disk = groups.disk_of(args.folder)
-        with groups.group(None, 1_000_000, args.disk):
+        with groups.slowed(1, args.folder):
             pass
     except groups.NoGroups as reason:
         print(f"no cold epochs: {reason}", file=sys.stderr)
@@ -143,8 +125,8 @@ def measure_all(args: argparse.Namespace) -> dict:
     cells = cells_of(args, absent)
     with_break_even(cells, conversions)
     settings = {"copies": args.copies, "epochs": args.epochs, "rates": args.rates, "images": len(work.files()),
-                "set_mb": round(common.stored_mb(args.folder), 1)}
-    return {"bench": "records", "machine": common.machine(), "settings": settings, "conversions": conversions, "cells": cells}
+                "set_mb": round(runner.stored_mb(args.folder), 1)}
+    return {"bench": "records", "machine": runner.machine(), "settings": settings, "conversions": conversions, "cells": cells}
 
 
 def epochs_text(value: float | None) -> str:
@@ -152,9 +134,9 @@ def epochs_text(value: float | None) -> str:
 
 
 def row(cell: dict) -> str:
-    name = f"{TITLES[cell['form']]} | {cell.get('name', cell['loader'])}"
+    name = TITLES[cell["form"]], cell.get("name", cell["loader"])
     if "absent" in cell:
-        return f"| {name} | {cell['absent'].replace('|', '/')} |" + " |" * 9
+        return runner.absent(*name, cell["absent"], n=12)
     kinds = [cell.get(kind, {}) for kind in ("warm", "cold")]
     rates = " | ".join(f"{kind['images_per_s']:.0f} ({kind['low']:.0f}-{kind['high']:.0f})" if kind else "-" for kind in kinds)
     pays = " | ".join(epochs_text(cell["break_even"][kind]) if kind in cell.get("break_even", {}) else "-"
@@ -162,12 +144,12 @@ def row(cell: dict) -> str:
     took = f"{cell['conversion_s']:.2f}" if cell.get("conversion_s") is not None else "-"
     mixed = cell["shuffle"]
     order = " | ".join(str(mixed.get(what, "-")) for what in ("displacement", "serial", "repeats", "entropy"))
-    return f"| {name} | {rates} | {kinds[1].get('disk_mb', '-')} | {took} | {pays} | {order} |"
+    return f"| {' | '.join(name)} | {rates} | {kinds[1].get('disk_mb', '-')} | {took} | {pays} | {order} |"
 
 
 def table(merged: dict) -> str:
-    machine, settings = merged["machine"], merged["settings"]
-    out = [f"{machine['cpu']}, {machine['cores']} cores; commit {machine['commit'] or 'unknown'}; {machine['date']}. "
+    settings = merged["settings"]
+    out = [f"{runner.where(merged)} "
            f"{settings['images']} JPEGs, {settings['set_mb']} MB; median of {settings['epochs']} epochs after the first; float32 "
            "NCHW, normalised; images compared with Pillow, and counted, before and in each epoch.",
            "Cold: no page of the set in the page cache when an epoch begins, all reads at the stated rate (a control group). Pays "
@@ -178,12 +160,10 @@ def table(merged: dict) -> str:
         for cores in dict.fromkeys(cell["cores"] for cell in merged["cells"]):
             title = f"{cores} core{'s' if cores > 1 else ''}" + ("" if rate is None else f", cold at {rate} MB/s")
             out += ["", f"### {title}", "",
-                    "| format | loader | warm, images/s (low-high) | cold | MB read per cold epoch | conversion, s | "
-                    "pays after, warm | cold | displacement | neighbours | epochs | entropy |", "|---" * 12 + "|"]
+                    *runner.heads("format", "loader", "warm, images/s (low-high)", "cold", "MB read per cold epoch",
+                                  "conversion, s", "pays after, warm", "cold", "displacement", "neighbours", "epochs", "entropy")]
             out += [row(cell) for cell in merged["cells"] if (cell["rate"], cell["cores"]) == (rate, cores)]
-    versions = {name: text for cell in merged["cells"] for name, text in cell.get("versions", {}).items()}
-    last = "versions: " + ", ".join(f"{name} {text}" for name, text in sorted(versions.items()))
-    return "\n".join([*out, "", PAPER, "", last]) + "\n"
+    return "\n".join([*out, "", PAPER, "", runner.versions(merged)]) + "\n"
 
 
 def picture(merged: dict) -> str:
@@ -194,15 +174,11 @@ def picture(merged: dict) -> str:
             cells.append({"group": group, "peer": f"{cell['loader']} {cell['form']}", "cores": cell["cores"], "decodes": True,
                           "name": f"{cell['name']}, {TITLES[cell['form']]}", "images_per_s": cell[kind]["images_per_s"],
                           "clean": cell[kind]["foreign_cores"] <= measure.FOREIGN_LIMIT})
-    return bars.draw({**merged, "cells": cells}, "Raw files and records: images per second, float32 NCHW, CPU only", "")
+    return runner.bars({**merged, "cells": cells}, "Raw files and records: images per second, float32 NCHW, CPU only", "")
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", type=Path, dest="source", metavar="FILE.json", help="measure nothing, show these figures")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--build", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "data", "build")
     parser.add_argument("--forms", default="*", help=f"of {', '.join(formats.FORMATS)}")
     parser.add_argument("--loaders", default="*", help=f"of {', '.join(LOADERS)}")
     parser.add_argument("--rates", type=int, nargs="+", default=[30], help="of the disk in cold epochs, MB/s (%(default)s)")
@@ -210,28 +186,20 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=2, help="that are timed (%(default)s)")
     parser.add_argument("--cores", type=int, nargs="+", default=[2])
     parser.add_argument("--long", action="store_true", help="8 copies, 4 epochs, 1 and 2 cores, disks of 30 and 200 MB/s")
-    args = parser.parse_args()
-    if not args.source and not (args.data and args.build):
-        parser.error("--data and --build, or --from")
+    args = runner.parsed(parser)
     if args.long:
         args.copies, args.epochs, args.cores, args.rates = 8, 4, [1, 2], [30, 200]
-    args.forms, args.loaders = common.chosen(args.forms, formats.FORMATS), common.chosen(args.loaders, tuple(LOADERS))
-    args.cpus = sorted(os.sched_getaffinity(0))
+    args.forms, args.loaders = runner.chosen(args.forms, formats.FORMATS), runner.chosen(args.loaders, tuple(LOADERS))
     args.cores = [n for n in args.cores if n <= len(args.cpus)]
     if args.data:
-        args.data, args.build = args.data.resolve(), args.build.resolve()
-        args.folder = args.build / f"records-{zlib.crc32(str(args.data).encode()):08x}-{args.copies}" / "imagenet"
+        folder = runner.work_folder(args.build, args.data, "records")
+        args.folder = folder.with_name(f"{folder.name}-{args.copies}") / "imagenet"
         args.folder.parent.mkdir(parents=True, exist_ok=True)
     return args
 
 
 def main() -> None:
-    args = arguments()
-    merged = json.loads(args.source.read_text()) if args.source else measure_all(args)
-    stem = args.out / f"records-{merged['machine']['date']}"
-    common.write(stem, merged, table(merged))
-    stem.with_suffix(".svg").write_text(picture(merged))
-    print(f"{stem}.json, .md, .svg")
+    runner.finish(arguments(), "records", measure_all, table, picture)
 
 
 if __name__ == "__main__":

@@ -8,108 +8,36 @@ not end by itself within DEADLINE_S is killed, and the line says so.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "loader")]
-import common  # noqa: E402
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import runner  # noqa: E402
 import environments  # noqa: E402
 import job  # noqa: E402
 import kinds  # noqa: E402
 from counts import Counts  # noqa: E402
+from runner import Process, Unavailable  # noqa: E402
+from runner.cell import of_tree  # noqa: E402
 
 START_S, DEADLINE_S, END_S = 120.0, 90.0, 20.0
 EPOCH_S = 300.0
 WARM_BATCHES = job.CHECKED + 2
 
 
-class Failed(Exception):
-    """The cell has no figures, for the given reason."""
-
-
-class Process:
-    """A child in a process group of its own, whose lines are read by a thread, so that every wait has a deadline."""
-
-    def __init__(self, what: str, command: list[str], env: dict[str, str]) -> None:
-        self.what, self._lines, self._news = what, [], threading.Condition()
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115  (lives as long as the process)
-        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-                                       env=env, process_group=0)
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        for line in self._child.stdout:
-            with self._news:
-                self._lines.append(line.strip())
-                self._news.notify_all()
-        self._child.wait()
-        with self._news:
-            self._lines.append(None)
-            self._news.notify_all()
-
-    def line(self, begins: str, deadline: float) -> str:
-        """Returns the next line that begins so. Other lines (of TensorFlow, say) are dropped."""
-        with self._news:
-            while True:
-                while self._lines and self._lines[0] is not None:
-                    found = self._lines.pop(0)
-                    if found.startswith(begins):
-                        return found
-                if self._lines:
-                    raise Failed(f"{self.what} ended with status {self._child.returncode}: {self.error()}")
-                if not self._news.wait(max(0.0, deadline - time.monotonic())) and time.monotonic() >= deadline:
-                    raise Failed(f"{self.what}: nothing for a long time; killed")
-
-    def error(self) -> str:
-        self._errors.seek(0)
-        lines = [line.strip() for line in self._errors.read().splitlines() if line.strip()]
-        return (lines or ["no message"])[-1][:200]
-
-    def check_alive(self) -> None:
-        if self._child.poll() is not None:
-            raise Failed(f"{self.what} ended with status {self._child.returncode}: {self.error()}")
-
-    def go(self) -> None:
-        self._child.stdin.write("go\n")
-        self._child.stdin.flush()
-
-    def end_input(self) -> None:
-        self._child.stdin.close()
-
-    def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._child.pid, signal.SIGKILL)
-        self._child.wait()
-
-
 def tree_io() -> int:
     """Bytes that the cell's processes have read by system calls: files, and pipes between processes."""
-    total = 0
-    for pid in common.process_tree():
-        with contextlib.suppress(OSError):
-            total += int(Path(f"/proc/{pid}/io").read_text().split("rchar: ")[1].split()[0])
-    return total
+    return of_tree("io", lambda text: int(text.split("rchar: ")[1].split()[0]))
 
 
 def tree_pss() -> int:
     """Bytes of memory of service and jobs; what several of them map is counted once."""
-    total = 0
-    for pid in common.process_tree():
-        try:
-            if pid != os.getpid():
-                total += int(Path(f"/proc/{pid}/smaps_rollup").read_text().split("\nPss:")[1].split()[0]) * 1024
-        except (OSError, IndexError):
-            pass
-    return total
+    return 1024 * of_tree("smaps_rollup", lambda text: int(text.split("\nPss:")[1].split()[0]), without=os.getpid())
 
 
 def start_service(args, kind: kinds.Kind, folder: Path, env: dict) -> Process | None:
@@ -120,7 +48,7 @@ def start_service(args, kind: kinds.Kind, folder: Path, env: dict) -> Process | 
         deadline = time.monotonic() + START_S
         while not socket.exists():
             if time.monotonic() > deadline:
-                raise Failed(f"penstock serve made no socket: {service.error()}")
+                raise Unavailable(f"penstock serve made no socket: {service.error()}")
             time.sleep(0.05)
         return service
     if not kind.serves:
@@ -146,24 +74,22 @@ def wait_for_all(counts: Counts, n_batches: int, deadline: float, processes: lis
             process.check_alive()
         if time.monotonic() > deadline:
             taken = [counts.n_taken(i) for i in range(counts.n_jobs)]
-            raise Failed(f"the jobs had taken {taken} batches after {DEADLINE_S:.0f} s, wanted {n_batches} each; killed")
+            raise Unavailable(f"the jobs had taken {taken} batches after {DEADLINE_S:.0f} s, wanted {n_batches} each; killed")
         time.sleep(0.01)
 
 
 def window(args, counts: Counts, batch: int) -> dict:
-    cpu, busy, read, start = common.cpu_seconds(), common.machine_seconds(), tree_io(), time.monotonic()
+    read, meter, start = tree_io(), runner.Meter(), time.monotonic()
     time.sleep(args.seconds)
-    end = time.monotonic()
-    used, after, read = common.cpu_seconds() - cpu, common.machine_seconds(), tree_io() - read
+    end, spent, read = time.monotonic(), meter.spent(), tree_io() - read
     time.sleep(0.5)  # so that a batch under way at the end has a time
     each = [(counts.taken_at(i, end) - counts.taken_at(i, start)) * batch for i in range(counts.n_jobs)]
-    wall, images = end - start, sum(each)
+    wall, images = spent.wall_s, sum(each)
     if min(each) <= 0:
-        raise Failed(f"a job took nothing for {wall:.1f} s: {[round(x) for x in each]} images")
-    foreign = max(0.0, after[0] - busy[0] - used) + after[1] - busy[1]
+        raise Unavailable(f"a job took nothing for {wall:.1f} s: {[round(x) for x in each]} images")
     return {"images_per_s": images / wall, "slowest_job": min(each) / wall, "fastest_job": max(each) / wall,
-            "cpu_s_per_image": used / images, "cores_used": used / wall, "read_per_image": read / images,
-            "foreign": foreign / wall, "pss_mb": tree_pss() / 1e6}
+            "cpu_s_per_image": spent.cpu_s / images, "cores_used": spent.cpu_s / wall, "read_per_image": read / images,
+            "foreign": spent.foreign_cores, "pss_mb": tree_pss() / 1e6}
 
 
 def ended(jobs: list[Process], service: Process | None, within_s: float) -> tuple[list[dict], dict]:
@@ -172,19 +98,19 @@ def ended(jobs: list[Process], service: Process | None, within_s: float) -> tupl
     for process in jobs:
         try:
             reports.append(json.loads(process.line("{", deadline)))
-        except Failed as reason:  # a consumer that waits for ever
+        except Unavailable as reason:  # a consumer that waits for ever
             reports.append({"late": str(reason)})
     if service is not None and service.what == "the service":
         service.end_input()
         try:
             told = json.loads(service.line("{", deadline))
-        except Failed as reason:
+        except Unavailable as reason:
             told = {"late": str(reason)}
     return reports, told
 
 
 def measure(args, kind: kinds.Kind, folder: Path) -> dict:
-    env = dict(os.environ, PYTHONPATH=f"{HERE}:{HERE.parent / 'loader'}", OMP_NUM_THREADS="1",
+    env = dict(os.environ, PYTHONPATH=f"{HERE}:{HERE.parent}:{HERE.parent / 'loader'}", OMP_NUM_THREADS="1",
                PENSTOCK_SOCKET=str(folder / "host.sock"))
     counts = Counts(folder / "counts", args.n_jobs, create=True)
     service, jobs = None, []
@@ -196,7 +122,7 @@ def measure(args, kind: kinds.Kind, folder: Path) -> dict:
             if "absent" in made:
                 return made
         for process in jobs:
-            process.go()
+            process.say("go")
         found: dict = {}
         if not args.epoch:
             wait_for_all(counts, WARM_BATCHES, time.monotonic() + DEADLINE_S,
@@ -225,7 +151,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-share-") as folder:
         try:
             found = measure(args, kinds.KINDS[args.kind], Path(folder))
-        except Failed as reason:
+        except Unavailable as reason:
             found = {"failed": str(reason)}
     print(json.dumps(found), flush=True)
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "loader"))
+sys.path.insert(0, str(HERE.parent))
+import runner  # noqa: E402,F401 (it puts bench/loader in reach)
 
 import common  # noqa: E402
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-import bars
+from runner import picture as bars
 
 LEFT, TOP, FOOT = 330, 62, 30
 BLUES, GREYS = ("#b9d4ee", "#7fb2e5", "#3f8bd6", "#0b5cab"), ("#dfe3e8", "#c3cad2", "#9aa4af", "#6a747f")
@@ -36,11 +36,9 @@ def draw(results: dict, lines: list[dict]) -> str:
             out += bar(line, y, scale, color_of(line, counts.index(line["n_jobs"]), len(counts)))
             y += bars.BAR
         y += bars.GAP
-    high, muted = f"{y + FOOT:.0f}", bars.MUTED
     foot = f"{machine['cpu']}, {results['threads']} cores, {machine['date']}, commit {machine['commit']}"
-    return "\n".join([
-        f"<svg xmlns='http://www.w3.org/2000/svg' width='{bars.WIDTH}' height='{high}' viewBox='0 0 {bars.WIDTH} {high}'>",
-        f"<rect width='{bars.WIDTH}' height='{high}' fill='#ffffff'/>",
+    return bars.svg(bars.WIDTH, y + FOOT, [
         bars.text(20, 24, "Jobs on one host: images per second of all jobs together", 17, bars.INK, more="font-weight='600'"),
-        bars.text(20, 44, "ImageNet JPEG, RandomResizedCrop(224), float32 NCHW, CPU only; jobs that only take batches", 12, muted),
-        *out, bars.text(20, y + 14, foot, 12, muted), "</svg>"]) + "\n"
+        bars.text(20, 44, "ImageNet JPEG, RandomResizedCrop(224), float32 NCHW, CPU only; jobs that only take batches", 12,
+                  bars.MUTED),
+        *out, bars.text(20, y + 14, foot, 12, bars.MUTED)])

@@ -23,14 +23,15 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "loader")]
-import common  # noqa: E402
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import runner  # noqa: E402
 import environments  # noqa: E402
 import kinds  # noqa: E402
 import picture  # noqa: E402
 
 COPIES = 32
 FOREIGN = 0.1
+CELL_LIMIT_S = 900
 MEDIANS = ("images_per_s", "slowest_job", "fastest_job", "cpu_s_per_image", "cores_used", "read_per_image", "foreign", "pss_mb",
            "work")
 # Evaluates one pipeline of bench/loader against Pillow, in the pipeline's own environment.
@@ -55,28 +56,17 @@ def make_set(images: Path, root: Path) -> dict:
 
 def prepare(args) -> dict[str, str]:
     """Returns environments that could not be made, with the reasons."""
-    if args.no_install:
-        return {}
-    args.build.mkdir(parents=True, exist_ok=True)
-    wanted = dict.fromkeys(["torch", *(kinds.KINDS[kind].environment for kind in args.kinds)])
-    absent = {name: reason for name in wanted if (reason := environments.prepare(args.build, name))}
-    if "torch" in absent or (reason := environments.prepare_penstock(args.build)):
-        sys.exit(f"penstock's environment did not install: {absent.get('torch') or reason} (see {args.build}/install.log)")
-    subprocess.run(["bash", HERE.parent / "loader" / "stand_in_cuda.sh", args.build / "venv" / "torch", args.build / "stand_in"],
-                   check=True)
-    return absent
+    return {} if args.no_install else environments.install(args.build, (kinds.KINDS[kind].environment for kind in args.kinds))
 
 
-def environment(args, name: str) -> dict[str, str]:
-    """Returns the variables for processes of an environment: torchvision finds the stand-ins for CUDA's libraries."""
-    stand_in = {"LD_LIBRARY_PATH": str(args.build / "stand_in")} if name == "torch" else {}
-    return dict(os.environ, PYTHONPATH=str(HERE.parent / "loader"), **stand_in)
+def variables(args, name: str) -> dict[str, str]:
+    return environments.variables(args.build, name, PYTHONPATH=f"{HERE.parent}:{HERE.parent / 'loader'}")
 
 
 def check_pixels(args, pipeline: str, name: str) -> dict:
     python = environments.python_of(args.build, name)
     done = subprocess.run([str(python), "-c", CHECK, pipeline, str(args.root)], capture_output=True, text=True,
-                          env=environment(args, name), check=False)
+                          env=variables(args, name), check=False)
     if done.returncode:
         sys.exit(f"{pipeline}: {done.stderr.strip().splitlines()[-1]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -93,12 +83,7 @@ def command_of(args, kind: str, n_jobs: int, *more: str) -> list[str]:
 
 
 def run_cell(args, kind: str, n_jobs: int, *more: str) -> dict:
-    done = subprocess.run(command_of(args, kind, n_jobs, *more), capture_output=True, text=True, check=False,
-                          env=environment(args, kinds.KINDS[kind].environment))
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not lines:
-        return {"failed": (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1][:200]}
-    return json.loads(lines[-1])
+    return runner.run_cell(command_of(args, kind, n_jobs, *more), variables(args, kinds.KINDS[kind].environment), CELL_LIMIT_S)
 
 
 def check_jobs(kind: str, found: dict, lone: list[str]) -> str | None:
@@ -167,7 +152,7 @@ def lone_hashes(args) -> list[str]:
 
 def measure_all(args) -> dict:
     made = make_set(args.images, args.root)
-    args.mean_nbytes, args.commit = made["mean_nbytes"], common.machine()["commit"]
+    args.mean_nbytes, args.commit = made["mean_nbytes"], runner.machine()["commit"]
     absent = prepare(args)
     pixels = {kind.pipeline: check_pixels(args, kind.pipeline, kind.environment)
               for name, kind in kinds.KINDS.items() if name in args.kinds and kind.environment not in absent}
@@ -180,7 +165,7 @@ def measure_all(args) -> dict:
                 cells.append({"kind": kind, "n_jobs": n_jobs, "absent": f"did not install: {absent[name]}"} if name in absent
                              else measure_cell(args, kind, n_jobs, lone))
     epochs = [count_epoch(args, n) for n in args.jobs] if "penstock_share" in args.kinds else []
-    results = {"bench": "share", "machine": common.machine(), "set": made, "pixels": pixels, "repeats": args.repeats,
+    results = {"bench": "share", "machine": runner.machine(), "set": made, "pixels": pixels, "repeats": args.repeats,
                "seconds": args.seconds, "threads": len(os.sched_getaffinity(0)), "cells": cells, "epochs": epochs}
     return merged(json.loads(args.append.read_text()), results) if args.append and args.append.exists() else results
 
@@ -222,7 +207,7 @@ def summed(results: dict) -> list[dict]:
 def row(line: dict, first: dict | None) -> str:
     name = line.get("name", line["kind"])
     if "images_per_s" not in line:
-        return f"| {name} | {line['n_jobs']} | {line['failures'][0]} | | | | | | |"
+        return runner.absent(name, str(line["n_jobs"]), line["failures"][0], n=9)
     times = f"{line['images_per_s'] / first['images_per_s']:.2f}" if first and "images_per_s" in first else "-"
     work = f"{line['work']:.2f}" if "work" in line else "-"
     note = f" ({len(line['failures'])} of {line['n'] + len(line['failures'])} failed)" if line["failures"] else ""
@@ -243,8 +228,7 @@ def table(results: dict) -> str:
            "CPU ms: of all processes, per image taken; x one job: how many more images a CPU second gives, which other work on "
            "the machine changes less. Prepared: images prepared for each image that one job takes. kB read: per image taken. MB: "
            "memory of all processes.", "",
-           "| | jobs | aggregate | x one job | CPU ms | x one job | prepared | kB read | MB |",
-           "|---|---|---|---|---|---|---|---|---|"]
+           *runner.heads("", "jobs", "aggregate", "x one job", "CPU ms", "x one job", "prepared", "kB read", "MB")]
     for line in lines:
         first = next((other for other in lines if other["kind"] == line["kind"] and other["n_jobs"] == 1), None)
         out.append(row(line, first))
@@ -252,11 +236,7 @@ def table(results: dict) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--from", type=Path, dest="source", metavar="FILE.json", help="measure nothing, show these figures")
-    parser.add_argument("--images", type=Path)
-    parser.add_argument("--build", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "images", "build")
     parser.add_argument("--jobs", default="1,2,4,8")
     parser.add_argument("--kinds", default=",".join(kinds.KINDS))
     parser.add_argument("--repeats", type=int, default=5)
@@ -267,30 +247,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--append", type=Path, metavar="FILE.json", help="add the cells to those of an earlier run")
     parser.add_argument("--no-install", action="store_true", help="the environments are as they should be")
     parser.add_argument("--wrap", default="", help="a command before each cell's, such as a lock of the machine")
-    args = parser.parse_args()
-    if not args.source and not (args.images and args.build):
-        parser.error("--images and --build, or --from")
-    args.kinds = args.kinds.split(",")
-    for kind in args.kinds:
-        if kind not in kinds.KINDS:
-            parser.error(f"{kind}: none of {', '.join(kinds.KINDS)}")
-    args.jobs = [int(n) for n in args.jobs.split(",")]
+    args = runner.parsed(parser)
+    args.kinds, args.jobs = runner.chosen(args.kinds, list(kinds.KINDS)), runner.by_commas(args.jobs)
     args.repeats = 3 if args.short else args.repeats
-    args.build = args.build and args.build.resolve()
     args.root = args.build and args.build / "data" / "share"
     return args
 
 
 def main() -> None:
-    args = arguments()
-    results = json.loads(args.source.read_text()) if args.source else measure_all(args)
-    args.out.mkdir(parents=True, exist_ok=True)
-    stem = args.out / f"share-{results['machine']['date']}"
-    stem.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
-    stem.with_suffix(".md").write_text(table(results))
-    stem.with_suffix(".svg").write_text(picture.draw(results, summed(results)))
-    print(table(results))
-    print(f"{stem}.json, .md, .svg")
+    runner.finish(arguments(), "share", measure_all, table, lambda results: picture.draw(results, summed(results)))
 
 
 if __name__ == "__main__":

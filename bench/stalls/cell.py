@@ -29,7 +29,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import runner  # noqa: E402
 import common  # noqa: E402
 
 WORKERS_OF_A_CORE = 4
@@ -221,10 +222,10 @@ def run(cell: dict[str, Any], batches: Iterator[Any], read: Any) -> dict[str, fl
         if n % epoch:
             continue
         if not counted and now - start >= WARM_UP * cell["seconds"]:
-            begun, counted, cpu, nbytes = now, n, common.cpu_seconds(), read()
+            begun, counted, cpu, nbytes = now, n, runner.cpu_seconds(), read()
         elif counted and now - begun >= (1 - WARM_UP) * cell["seconds"]:
             samples = (n - counted) * cell["batch"]
-            return {"samples_per_second": samples / (now - begun), "cpu_seconds": (common.cpu_seconds() - cpu) / samples,
+            return {"samples_per_second": samples / (now - begun), "cpu_seconds": (runner.cpu_seconds() - cpu) / samples,
                     "nbytes": (read() - nbytes) / samples, "epochs": (n - counted) / epoch}  # fmt: skip
     raise AssertionError("without end")
 
@@ -238,8 +239,7 @@ def main() -> None:
         loader = penstock_loader(cell)
         batches = itertools.chain.from_iterable(loader for _ in itertools.count())  # few samples are soon through
         found = run(cell, batches, lambda: loader.stats()["storage"]["nbytes_read"])
-    print(json.dumps(found), flush=True)
-    common.end_at_once()
+    runner.tell(found)
 
 
 if __name__ == "__main__":

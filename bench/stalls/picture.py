@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
-from bars import INK, MUTED, text  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from runner import INK, MUTED, square, svg, text  # noqa: E402
 
 TEXT_SHARE = 0.2  # the part of a panel that its text covers
 PARTS = {"compute": ("the accelerator computes", "#b9c3cd"), "prepare": ("it waits for preparation", "#e08a2b"),
@@ -41,7 +41,7 @@ def panel(cells: list[dict[str, Any]], left: float, title: str) -> list[str]:
 def legend() -> list[str]:
     out, x = [], float(LEFT)
     for words, color in PARTS.values():
-        out += [f"<rect x='{x}' y='46' width='10' height='10' fill='{color}'/>", text(x + 14, 55, words, 12, MUTED)]
+        out += [square(x, 46, color), text(x + 14, 55, words, 12, MUTED)]
         x += 34 + 6.2 * len(words)
     return [*out, text(x, 55, "upper bar: before; lower: with Penstock", 12, MUTED)]
 
@@ -49,9 +49,7 @@ def legend() -> list[str]:
 def draw(panels: dict[str, list[dict[str, Any]]], machine: dict[str, Any]) -> str:
     first = next(iter(panels.values()))
     height = TOP + len(first) * ROW + 40
-    out = [f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' height='{height}' viewBox='0 0 {WIDTH} {height}'>",
-           f"<rect width='{WIDTH}' height='{height}' fill='#ffffff'/>",
-           text(20, 28, "What an epoch's time goes to: 35 % cached (SSD300 65 %), 3 cores for each accelerator", 16, INK,
+    out = [text(20, 28, "What an epoch's time goes to: 35 % cached (SSD300 65 %), 3 cores for each accelerator", 16, INK,
                 more="font-weight='600'"), *legend()]  # fmt: skip
     for i, cell in enumerate(first):
         y = TOP + i * ROW + BAR
@@ -60,4 +58,4 @@ def draw(panels: dict[str, list[dict[str, Any]]], machine: dict[str, Any]) -> st
     for i, (storage, cells) in enumerate(panels.items()):
         out += panel(cells, LEFT + i * (PANEL + GAP), storage)
     out.append(text(20, height - 14, f"Predicted from costs measured on {machine['cpu']}, {machine['date']}", 11, MUTED))
-    return "\n".join([*out, "</svg>"]) + "\n"
+    return svg(WIDTH, height, out)

@@ -13,7 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import runner  # noqa: E402,F401 (it puts bench/loader in reach)
 import common  # noqa: E402
 
 ITEM_NBYTES = {"imagenet-1k": 114_660, "imagenet-22k": 1.3e12 / 14.2e6, "openimages": 322_957, "fma": 950e9 / 106_574}

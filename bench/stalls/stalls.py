@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "loader"))
-import common  # noqa: E402
+sys.path.insert(0, str(HERE.parent))
+import runner  # noqa: E402
 import model  # noqa: E402
 import picture  # noqa: E402
 import rates  # noqa: E402
@@ -80,7 +80,7 @@ def cell(args: argparse.Namespace, found: sets.Set, way: str, task: str, cores: 
     loader, packed = WAYS[way]
     words = {"way": loader, "path": str(found.store(packed)), "task": task, "samples": found.samples, "batch": found.batch,
              "cores": cores, "storage": 0, "cached": 0, "rate": 0, "seconds": args.seconds, **changes}  # fmt: skip
-    got = common.run_cell([sys.executable, str(HERE / "cell.py"), json.dumps(words)], dict(os.environ, OMP_NUM_THREADS="1"),
+    got = runner.run_cell([sys.executable, str(HERE / "cell.py"), json.dumps(words)], dict(os.environ, OMP_NUM_THREADS="1"),
                           CELL_LIMIT_S)  # fmt: skip
     if "absent" in got:
         sys.exit(f"{found.name}, {way}, {task}: {got['absent']}")
@@ -97,7 +97,7 @@ def measure_costs(args: argparse.Namespace, made: dict[str, sets.Set]) -> list[d
     for name, found in made.items():
         for task in TASK[name]:
             for way in ways_of(name):
-                stored = common.stored_mb(found.store(WAYS[way][1])) * 1e6 if way == "pli-jpeg" else found.nbytes
+                stored = runner.stored_mb(found.store(WAYS[way][1])) * 1e6 if way == "pli-jpeg" else found.nbytes
                 item = stored / (found.samples if way != "pli-jpeg" else len(list(found.folder.glob("*/*"))))
                 for cores in (1, 2)[: args.cores]:
                     got = cell(args, found, way, task, cores)
@@ -238,7 +238,7 @@ def main() -> None:
     args.work.mkdir(parents=True, exist_ok=True)
     rates.RATES = (*steps.measured(), *rates.RATES)
     made = {}
-    for name in common.chosen(args.sets, list(sets.ITEM_NBYTES)):
+    for name in runner.chosen(args.sets, list(sets.ITEM_NBYTES)):
         found = sets.prepare(args.data, args.work, name, args.images)
         if found is None:
             say(f"{name} is left out: {args.data} has no clic2025")
@@ -251,15 +251,14 @@ def main() -> None:
     run = [check for check in checks() if check.set in made][: args.checks]
     checked = [row for check in run for row in run_check(args, costs, check)]
     cells = all_cells(costs, args.accelerators)
-    result = {"bench": "stalls", "machine": common.machine(), "accelerators": args.accelerators, "seconds": args.seconds,
+    result = {"bench": "stalls", "machine": runner.machine(), "accelerators": args.accelerators, "seconds": args.seconds,
               "sets": {name: {"samples": one.samples, "nbytes": one.nbytes} for name, one in made.items()},
               "costs": costs.rows, "fetch": fetch, "checks": checked, "beside": tables.ours(cells, costs.to_hide, checked),
               "paper": [asdict(claim) for claim in rates.PAPER], "rates": [asdict(rate) for rate in rates.RATES],
               "cells": cells}  # fmt: skip
-    common.write(args.out / "stalls", result, tables.text_of(result))
-    (args.out / "stalls.json").write_text(as_json(result))
     panels = {name: tables.main_cells(cells, name) for name in STORAGE}
-    (args.out / "stalls.svg").write_text(picture.draw(panels, result["machine"]))
+    runner.write(args.out / "stalls", result, tables.text_of(result), picture.draw(panels, result["machine"]))
+    (args.out / "stalls.json").write_text(as_json(result))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ the page cache. FFCV has no wheel: what building it takes stands apart. Writes s
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -22,7 +21,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE.parent / "loader"))
+sys.path.insert(0, str(HERE.parent))
+import runner  # noqa: E402
 import common  # noqa: E402
 import environments  # noqa: E402
 
@@ -122,7 +122,7 @@ def measure(name: str, args: argparse.Namespace) -> dict:
         found["installed_mb"] = round((nbytes_of(site) - empty) / 1e6, 1)
     for _ in range(args.rounds):
         begun = time.perf_counter()
-        batch = common.run_cell([str(python), str(HERE / "first_batch.py"), name, str(args.data)], {**os.environ}, 300, args.inside)
+        batch = runner.run_cell([str(python), str(HERE / "first_batch.py"), name, str(args.data)], {**os.environ}, 300, args.inside)
         firsts.append(time.perf_counter() - begun)
         if "absent" in batch:
             raise common.Unavailable(batch["absent"])
@@ -168,16 +168,16 @@ def main() -> None:
         if path.is_file():
             path.read_bytes()
     cells = []
-    for name in common.chosen(args.packages, tuple(PACKAGES)):
+    for name in runner.chosen(args.packages, tuple(PACKAGES)):
         try:
             cells.append(measure(name, args))
         except common.Unavailable as reason:
             cells.append({"package": name, "absent": str(reason)})
-        print(json.dumps(cells[-1]), file=sys.stderr, flush=True)
-    merged = {"bench": "start", "machine": common.machine(), "settings": {"rounds": args.rounds, "installs": args.installs},
+        runner.said(cells[-1])
+    merged = {"bench": "start", "machine": runner.machine(), "settings": {"rounds": args.rounds, "installs": args.installs},
               "cells": cells}
     stem = args.out / f"start-{merged['machine']['date']}"
-    common.write(stem, merged, table(merged))
+    runner.write(stem, merged, table(merged))
     print(f"{stem}.json, .md")
 
 

@@ -13,10 +13,12 @@ import sys
 import time
 from pathlib import Path
 
-import common
-import measure
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runner  # noqa: E402
+import common  # noqa: E402
+import measure  # noqa: E402
 
-import recipes
+import recipes  # noqa: E402
 
 FIXED_FILES = 8
 
@@ -34,7 +36,7 @@ def opened(peer, task: recipes.Task, args: argparse.Namespace):
     """Returns the endless batches, and what the checks found."""
     store = peer.prepare(task, args.form) if hasattr(peer, "prepare") else task.root
     found = checked(peer, task, store)
-    common.forget_peak_rss()
+    runner.forget_peak_rss()
     begun = time.perf_counter()
     batches = iter(peer.batches(task, store, args.cores))
     first = next(batches)
@@ -64,8 +66,8 @@ def main() -> None:
     print(json.dumps(found), flush=True)
     for _ in sys.stdin:
         measure.window(batches, args.warm, 1)
-        print(json.dumps({**measure.window(batches, args.seconds), "peak_rss_mb": common.peak_rss_mb()}), flush=True)
-    common.end_at_once()
+        print(json.dumps({**measure.window(batches, args.seconds), "peak_rss_mb": runner.peak_rss_mb()}), flush=True)
+    runner.end_at_once()
 
 
 if __name__ == "__main__":

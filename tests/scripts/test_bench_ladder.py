@@ -1,27 +1,15 @@
 """The parts of bench/ladder that measure nothing: its cells, gains, and the page of the guide."""
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-
-
-def load(name):
-    """Imports a module by its file: other folders have modules of the same names."""
-    spec = importlib.util.spec_from_file_location(f"bench_ladder_{name}", BENCH / "ladder" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+from bench_modules import load
 
 
 def test_crop_lies_within_the_image():
     numpy = pytest.importorskip("numpy")
-    crop_of, draw = load("cell").crop_of, numpy.random.default_rng(1)
+    crop_of, draw = load("ladder", "cell").crop_of, numpy.random.default_rng(1)
     areas = []
     for _ in range(300):
         left, top, right, bottom = crop_of(300, 400, draw)
@@ -33,13 +21,8 @@ def test_crop_lies_within_the_image():
 
 
 @pytest.fixture
-def ladder(monkeypatch):
-    """The module, with the folder's own picture."""
-    for folder in ("pages", "loader", "ladder"):
-        monkeypatch.syspath_prepend(str(BENCH / folder))
-    monkeypatch.delitem(sys.modules, "picture", raising=False)
-    yield load("ladder")
-    sys.modules.pop("picture", None)
+def ladder():
+    return load("ladder", "ladder")
 
 
 def row(kind, step, rate):

@@ -1,7 +1,6 @@
 """The comparison of loaders: its crop rule, its reference, its lines for absent and disturbed peers. Figures are invented."""
 
 import random
-import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -11,8 +10,8 @@ from PIL import Image
 from bench_modules import BENCH, load
 
 LOADER = BENCH / "loader"
-common, measure, report, bars, environments = (load("loader", name) for name in
-                                                 ("common", "measure", "report", "bars", "environments"))
+common, measure, report, environments = (load("loader", name) for name in ("common", "measure", "report", "environments"))
+bars = report.runner.bars
 
 
 @pytest.mark.parametrize("size", [(500, 375), (40, 1000), (1000, 40), (1, 1)])
@@ -108,6 +107,14 @@ def test_disturbed_windows_are_timed_again_and_then_reported(monkeypatch):
     assert run([0.9] * 8, 3, 5) == (8, 0)
 
 
+def test_figures_are_medians_of_clean_windows_or_of_all():
+    runs = [{"images_per_s": float(rate), "cpu_ms": 1 / rate, "foreign": foreign} for rate, foreign in ((10, 0), (8, 0.9), (20, 0))]
+    found = measure.summed(runs)
+    assert (found["images_per_s"], found["low"], found["high"], found["clean"], found["disturbed"]) == (15, 10, 20, 2, 1)
+    found = measure.summed(runs[1:2])
+    assert (found["images_per_s"], found["clean"], found["disturbed"], found["foreign_cores"]) == (8, 0, 1, 0.9)
+
+
 def cell(peer, speed, cores=1, **more):
     return {"group": "imagenet", "cores": cores, "peer": peer, "name": peer.upper(), "decodes": True, "images_per_s": speed,
             "low": speed, "high": speed, "cpu_ms_per_image": 1.0, "peak_rss_mb": 1, "stored_mb": 1.0, "clean": 3,
@@ -131,7 +138,7 @@ def test_the_table_compares_with_peers_that_decode():
 
 
 def test_the_picture_is_xml_and_names_every_loader():
-    texts = [element.text for element in ET.fromstring(bars.draw(MERGED)).iter() if element.text and element.text.strip()]
+    texts = [element.text for element in ET.fromstring(bars(MERGED)).iter() if element.text and element.text.strip()]
     for name in ("PENSTOCK", "DALI", "FFCV_RAW", "PILLOW", "50 (disturbed)"):
         assert name in texts
     assert not any("SPDL" in text for text in texts)
@@ -140,25 +147,8 @@ def test_the_picture_is_xml_and_names_every_loader():
 def test_nothing_measured_is_no_error():
     absent = {**MERGED, "cells": [c for c in MERGED["cells"] if "absent" in c]}
     for merged in (absent, {**MERGED, "cells": []}):
-        assert ET.fromstring(bars.draw(merged)).tag.endswith("svg")
+        assert ET.fromstring(bars(merged)).tag.endswith("svg")
         assert report.table(merged)
-
-
-def test_peers_are_chosen_by_pattern():
-    assert common.chosen("penstock,dali", report.PEERS) == ["penstock", "dali"]
-    assert common.chosen("ffcv*", report.PEERS) == ["ffcv", "ffcv_raw"]
-    with pytest.raises(SystemExit):
-        common.chosen("dalli", report.PEERS)
-
-
-def test_a_cell_is_the_last_line_of_json_or_says_why_not():
-    def run(code, limit=60):
-        return common.run_cell([sys.executable, "-c", code], {}, limit)
-
-    assert run("print('{\"a\": 1}'); print('words'); print('{\"a\": 2}')") == {"a": 2}
-    assert run("import sys; print('{}'); sys.exit('no such codec')") == {"absent": "no such codec"}
-    assert run("import os; os._exit(3)") == {"absent": "exit status 3"}
-    assert run("import time; time.sleep(600)", 0.2) == {"absent": "no result within 0.2 s"}
 
 
 def test_every_peer_has_a_module_and_an_environment_with_pins():

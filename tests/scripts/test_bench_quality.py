@@ -1,31 +1,17 @@
 """bench/quality: traces and tiles, the match of bytes, what it refuses to train on, what it concludes. Figures are invented."""
 
-import importlib.util
-import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-FOLDER = Path(__file__).resolve().parents[2] / "bench" / "quality"
+from bench_modules import load
 
 
 @pytest.fixture(scope="module")
 def quality():
-    """The module under a name of its own, with the modules of bench/loader that it imports put away again."""
-    before = {name: sys.modules.pop(name, None) for name in ("bars", "common")}
-    paths = list(sys.path)
-    spec = importlib.util.spec_from_file_location("bench_quality", FOLDER / "quality.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sys.path[:] = paths
-    for name, found in before.items():
-        sys.modules.pop(name, None)
-        if found is not None:
-            sys.modules[name] = found
-    return module
+    return load("quality", "quality")
 
 
 def test_traces_have_their_strength_and_direction(quality):

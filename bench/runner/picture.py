@@ -1,4 +1,4 @@
-"""bars.py: images per second as bars in an SVG: a panel per group, a row per loader, a bar per number of cores."""
+"""Pictures as SVG: its elements, and images per second as bars."""
 
 from __future__ import annotations
 
@@ -18,6 +18,18 @@ TITLES = {"imagenet": "ImageNet JPEG, RandomResizedCrop(224)",
 def text(x: float, y: float, what: str, size=12, color=INK, anchor="start", more="") -> str:
     return (f"<text x='{x:.1f}' y='{y:.1f}' font-size='{size}' fill='{color}' text-anchor='{anchor}' {FONT} {more}>"
             f"{escape(what)}</text>")
+
+
+def square(x: float, y: float, color: str) -> str:
+    """A square of a legend."""
+    return f"<rect x='{x}' y='{y}' width='10' height='10' fill='{color}'/>"
+
+
+def svg(width: float, height: float, parts: list[str]) -> str:
+    """Returns a picture on white."""
+    size = f"width='{width}' height='{height:.0f}'"
+    return "\n".join([f"<svg xmlns='http://www.w3.org/2000/svg' {size} viewBox='0 0 {width} {height:.0f}'>",
+                      f"<rect {size} fill='#ffffff'/>", *parts, "</svg>"]) + "\n"
 
 
 def colors_of(cell: dict) -> tuple[str, str]:
@@ -74,24 +86,23 @@ def legend(counts: list[int]) -> list[str]:
     out, x = [], LEFT
     for name, colors in (("Penstock", OWN), ("peers", PEER), ("peers that keep pixels", PIXELS)):
         for color in colors[-len(counts):]:
-            out.append(f"<rect x='{x}' y='52' width='10' height='10' fill='{color}'/>")
+            out.append(square(x, 52, color))
             x += 12
         out.append(text(x + 4, 61, name, 12, MUTED))
         x += 24 + 6 * len(name)
     return [*out, text(x, 61, " and ".join(map(str, counts)) + (" cores: light, dark" if len(counts) > 1 else " cores"), 12, MUTED)]
 
 
-def draw(merged: dict, title: str = "Loaders of images: images per second, float32 NCHW, CPU only",
+def bars(merged: dict, title: str = "Loaders of images: images per second, float32 NCHW, CPU only",
          where: str = "; files in the page cache") -> str:
+    """Draws images per second: a panel per group, a row per loader, a bar per number of cores."""
     cells = [c for c in merged["cells"] if "absent" not in c]
     machine = merged["machine"]
     out, y = [], float(TOP)
     for group in dict.fromkeys(c["group"] for c in cells):
         drawn, y = panel([c for c in cells if c["group"] == group], group, y)
         out += drawn
-    head = [f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' height='{y:.0f}' viewBox='0 0 {WIDTH} {y:.0f}'>",
-            f"<rect width='{WIDTH}' height='{y:.0f}' fill='#ffffff'/>",
-            text(20, 24, title, 17, INK, more="font-weight='600'"),
-            text(20, 42, f"{machine['cpu']}, {machine['date']}, commit {machine['commit']}{where}", 12, MUTED),
-            *legend(sorted({c["cores"] for c in cells}))]
-    return "\n".join([*head, *out, "</svg>"]) + "\n"
+    return svg(WIDTH, y, [
+        text(20, 24, title, 17, INK, more="font-weight='600'"),
+        text(20, 42, f"{machine['cpu']}, {machine['date']}, commit {machine['commit']}{where}", 12, MUTED),
+        *legend(sorted({c["cores"] for c in cells})), *out])

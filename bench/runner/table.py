@@ -1,0 +1,138 @@
+"""Arguments, figures and tables of a bench: <out>/<name>-<date>.json, .md and .svg."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+# Arguments -----------------------------------------------------------------------------------------------
+
+
+def parser(doc: str, *needed: str) -> argparse.ArgumentParser:
+    """Returns a parser with --out, --from, and an option for each path that is needed to measure."""
+    found = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("--from", type=Path, dest="source", metavar="FILE.json", help="measure nothing, show these figures")
+    for name in needed:
+        found.add_argument(f"--{name}", type=Path)
+    found.add_argument("--out", type=Path, required=True)
+    found.set_defaults(needed=needed)
+    return found
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Parses, resolves the paths that are needed, and adds `cpus`, the cores that may be used."""
+    args = parser.parse_args()
+    if not args.source and not all(getattr(args, name) for name in args.needed):
+        parser.error(f"{' and '.join('--' + name for name in args.needed)}, or --from")
+    for name in args.needed:
+        setattr(args, name, getattr(args, name) and getattr(args, name).resolve())
+    args.cpus = sorted(os.sched_getaffinity(0))
+    return args
+
+
+def chosen(text: str, known) -> list[str]:
+    """Returns the known names that match one of the patterns, which commas separate. Each has to match one."""
+    for pattern in text.split(","):
+        if not fnmatch.filter(known, pattern):
+            sys.exit(f"{pattern}: none of {', '.join(known)}")
+    return [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in text.split(","))]
+
+
+def by_commas(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
+
+
+def work_folder(build: Path | None, data: Path | None, name: str) -> Path | None:
+    """Returns the folder of what a bench makes of the data, one for each folder of data."""
+    return build / f"{name}-{zlib.crc32(str(data.resolve()).encode()):08x}" if build and data else None
+
+
+# Figures -------------------------------------------------------------------------------------------------
+
+
+def libraries() -> dict[str, str]:
+    """Returns versions of the codec libraries that Penstock links, from pkg-config."""
+    versions = {}
+    for name in ("libjpeg", "libpng", "zlib", "libdeflate", "libwebp", "libxxhash", "liburing"):
+        try:
+            found = subprocess.run(["pkg-config", "--modversion", name], capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            break
+        if found.returncode == 0:
+            versions[name] = found.stdout.strip()
+    return versions
+
+
+def machine() -> dict:
+    """Describes machine, versions, commit and date of the figures."""
+    model = ""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    commit = subprocess.run(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"],
+                            capture_output=True, text=True, check=False).stdout.strip()
+    return {"cpu": model, "cores": os.cpu_count(), "system": platform.platform(), "python": sys.version.split()[0],
+            "commit": commit, "libraries": libraries(), "date": time.strftime("%Y-%m-%d", time.gmtime())}
+
+
+def stored_mb(store: Path) -> float:
+    files = [store] if store.is_file() else [p for p in store.rglob("*") if p.is_file()]
+    return sum(p.stat().st_size for p in files) / 1e6
+
+
+def said(found: dict) -> dict:
+    """Returns the figures of a cell, after it printed them to stderr."""
+    print(json.dumps(found), file=sys.stderr, flush=True)
+    return found
+
+
+def write(stem: Path, result: dict, table: str, picture: str | None = None) -> None:
+    """Writes the figures to <stem>.json, the table to <stem>.md and the picture to <stem>.svg, and prints the table."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    stem.with_suffix(".md").write_text(table)
+    if picture is not None:
+        stem.with_suffix(".svg").write_text(picture)
+    print(table)
+    print(f"{stem}.json, .md" + (", .svg" if picture is not None else ""))
+
+
+def finish(args: argparse.Namespace, name: str, measure: Callable[[argparse.Namespace], dict], table: Callable[[dict], str],
+           draw: Callable[[dict], str] | None = None) -> None:
+    """Measures, or takes the figures of --from, and writes figures, table and picture."""
+    result = json.loads(args.source.read_text()) if args.source else measure(args)
+    write(args.out / f"{name}-{result['machine']['date']}", result, table(result), draw and draw(result))
+
+
+# Tables --------------------------------------------------------------------------------------------------
+
+
+def where(result: dict) -> str:
+    """Returns the words with which a table begins."""
+    machine = result["machine"]
+    return f"{machine['cpu']}, {machine['cores']} cores; commit {machine['commit'] or 'unknown'}; {machine['date']}."
+
+
+def heads(*names: str) -> list[str]:
+    """Returns the two lines with which a table in Markdown begins."""
+    return ["|" + "|".join(f" {name} " if name else " " for name in names) + "|", "|" + "---|" * len(names)]
+
+
+def absent(*words: str, n: int) -> str:
+    """Returns the row of a cell without figures: name and reason, filled up to n columns."""
+    return f"| {' | '.join(word.replace('|', '/') for word in words)} |" + " |" * (n - len(words))
+
+
+def versions(result: dict) -> str:
+    found = {name: text for cell in result["cells"] for name, text in cell.get("versions", {}).items()}
+    return "versions: " + ", ".join(f"{name} {text}" for name, text in sorted(found.items()))
