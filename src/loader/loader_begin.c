@@ -18,9 +18,9 @@
 uint64_t pst_loader_n_batches(const pst_loader *loader)
 {
     if (psti_batch_pool_is_forked(loader->pool))
-        return psti_order_n_batches(loader->order, loader->next_ranks, 0);
+        return psti_order_n_batches(loader->order, loader->epoch.next_ranks, 0);
     pthread_mutex_lock(loader->lock);
-    struct psti_ranks ranks = loader->next_ranks;
+    struct psti_ranks ranks = loader->epoch.next_ranks;
     pthread_mutex_unlock(loader->lock);
     return psti_order_n_batches(loader->order, ranks, 0);
 }
@@ -44,7 +44,7 @@ enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank, uint32_t
     if (status != PST_OK)
         return status;
     pthread_mutex_lock(loader->lock);
-    loader->next_ranks = ranks;
+    loader->epoch.next_ranks = ranks;
     pthread_mutex_unlock(loader->lock);
     return PST_OK;
 }
@@ -52,26 +52,27 @@ enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank, uint32_t
 /* Sets the place of the next batch. */
 static void set_place(pst_loader *loader, uint64_t epoch, uint64_t start)
 {
-    uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
-    loader->epoch = epoch;
-    loader->start = start;
-    loader->step_base = start / stride;
-    loader->n_steps = psti_order_n_batches(loader->order, loader->ranks, start);
-    loader->ahead = loader->options.prefetch;
-    loader->state.epoch = epoch;
-    loader->state.position = start;
-    loader->issue_end = UINT64_MAX;
-    loader->next_step = 0;
+    uint64_t stride = (uint64_t)loader->options.batch_size * loader->epoch.ranks.world_size;
+    loader->epoch.number = epoch;
+    loader->epoch.start = start;
+    loader->epoch.step_base = start / stride;
+    loader->epoch.n_steps = psti_order_n_batches(loader->order, loader->epoch.ranks, start);
+    loader->epoch.ahead = loader->options.prefetch;
+    loader->epoch.state.epoch = epoch;
+    loader->epoch.state.position = start;
+    loader->epoch.issue_end = UINT64_MAX;
+    loader->epoch.next_step = 0;
 }
 
 void psti_loader_go_on(pst_loader *loader)
 {
-    if (!loader->begun || loader->failed || loader->next_step >= loader->n_steps)
+    if (!loader->epoch.begun || loader->epoch.failed ||
+        loader->epoch.next_step >= loader->epoch.n_steps)
         return; /* the next epoch begins with the new size */
-    set_place(loader, loader->epoch, loader->state.position);
-    if (loader->n_steps == 0) { /* drop_last, and less than one batch of each rank is left */
-        loader->state.epoch = loader->epoch + 1;
-        loader->state.position = 0;
+    set_place(loader, loader->epoch.number, loader->epoch.state.position);
+    if (loader->epoch.n_steps == 0) { /* drop_last, and less than one batch of each rank is left */
+        loader->epoch.state.epoch = loader->epoch.number + 1;
+        loader->epoch.state.position = 0;
         return;
     }
     psti_loader_run_start(loader, 0);
@@ -84,18 +85,18 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     pthread_mutex_unlock(loader->lock);
     psti_loader_tiers_begin(loader);
     pthread_mutex_lock(loader->lock);
-    loader->ranks = loader->next_ranks;
-    if (start > 0 && psti_order_end(loader->order, loader->ranks, start) == start) {
+    loader->epoch.ranks = loader->epoch.next_ranks;
+    if (start > 0 && psti_order_end(loader->order, loader->epoch.ranks, start) == start) {
         epoch++; /* less than one batch of each rank is left, and drop_last is set */
         start = 0;
     }
     set_place(loader, epoch, start);
-    loader->begun = true;
-    loader->failed = false;
-    loader->epoch_bad = loader->epoch_good = 0;
+    loader->epoch.begun = true;
+    loader->epoch.failed = false;
+    loader->epoch.n_bad = loader->epoch.n_good = 0;
     psti_loader_meter_begin(loader);
-    loader->parked = psti_loader_share_begin(loader); /* the group is asked first */
-    if (!loader->parked)
+    loader->epoch.parked = psti_loader_share_begin(loader); /* the group is asked first */
+    if (!loader->epoch.parked)
         psti_loader_run_start(loader, 0);
     pthread_mutex_unlock(loader->lock);
     return PST_OK;
@@ -112,7 +113,7 @@ enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch, struct pst_
 enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_state *state,
                                   struct pst_error *err)
 {
-    const struct pst_loader_state *own = &loader->state;
+    const struct pst_loader_state *own = &loader->epoch.state;
     if (psti_batch_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
     if (state->seed != own->seed)
@@ -153,5 +154,5 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
 
 void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state)
 {
-    *state = loader->state;
+    *state = loader->epoch.state;
 }

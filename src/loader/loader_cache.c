@@ -21,17 +21,18 @@ static enum pst_status open_cache(pst_loader *loader, const struct psti_loader_s
     (void)slots;
     if (!cache || psti_cache_remote(cache))
         return PST_OK;
-    enum pst_status status = psti_cache_set_open(cache, &loader->shape, &loader->cache, err);
+    enum pst_status status =
+        psti_cache_set_open(cache, &loader->kept.shape, &loader->tiers.cache, err);
     *in_use = status == PST_OK;
     return status;
 }
 
-static void close_cache(pst_loader *loader) { psti_cache_set_close(&loader->cache); }
+static void close_cache(pst_loader *loader) { psti_cache_set_close(&loader->tiers.cache); }
 
 static enum pst_status change(pst_loader *loader, const struct psti_cache_shape *shape,
                               struct pst_error *err)
 {
-    return psti_cache_set_exchange(&loader->cache, shape, err);
+    return psti_cache_set_exchange(&loader->tiers.cache, shape, err);
 }
 
 /* Asks for an item of a sample that the plan admits, or only looks for one of another sample. */
@@ -40,8 +41,9 @@ static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_s
 {
     uint32_t number = psti_loader_kept_number(loader, source);
     if (!psti_loader_kept_admits(loader, source->sample))
-        return psti_cache_find(loader->cache, source->sample, number, source->item.nbytes, span);
-    return psti_cache_ask(loader->cache, source->sample, number, source->item.nbytes, span);
+        return psti_cache_find(loader->tiers.cache, source->sample, number, source->item.nbytes,
+                               span);
+    return psti_cache_ask(loader->tiers.cache, source->sample, number, source->item.nbytes, span);
 }
 
 /* Sets data and is_cached, or is_wanted, or neither. If the cache has the item re-coded, sets its
@@ -56,7 +58,8 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
     case PSTI_CACHE_HIT:
         if (!psti_loader_kept_take(loader, &span, source))
             break;
-        psti_latency_note(&loader->tiers[PST_TIER_MEMORY], span.nbytes, psti_clock_ns() - start);
+        psti_latency_note(&loader->tiers.latency[PST_TIER_MEMORY], span.nbytes,
+                          psti_clock_ns() - start);
         psti_loader_kept_count_hit(loader, source, span.nbytes);
         return PST_OK;
     case PSTI_CACHE_ADMIT:
@@ -65,7 +68,7 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
     case PSTI_CACHE_PASS:
         break;
     }
-    atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.n_misses, 1, memory_order_relaxed);
     return PST_OK;
 }
 
@@ -79,13 +82,13 @@ static void keep(pst_loader *loader, struct psti_loader_source *source,
         return;
     source->is_wanted = false;
     if (copy->item.nbytes > reserved) {
-        if (psti_cache_enlarge(loader->cache, reserved, copy->item.nbytes))
+        if (psti_cache_enlarge(loader->tiers.cache, reserved, copy->item.nbytes))
             reserved = copy->item.nbytes;
         else
             psti_loader_kept_as_stored(copy);
     }
-    if (!psti_cache_keep(loader->cache, source->sample, psti_loader_kept_number(loader, source),
-                         reserved, &copy->item))
+    if (!psti_cache_keep(loader->tiers.cache, source->sample,
+                         psti_loader_kept_number(loader, source), reserved, &copy->item))
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
 }
 
@@ -95,7 +98,7 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         struct psti_loader_source *source = &items->sources[i];
         if (source->is_wanted)
-            psti_cache_give_up(loader->cache, source->sample,
+            psti_cache_give_up(loader->tiers.cache, source->sample,
                                psti_loader_kept_number(loader, source), source->stored_nbytes);
         source->is_wanted = false;
     }
@@ -104,7 +107,7 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
 static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     struct pst_cache_stats cache;
-    psti_cache_set_stats(loader->cache, &cache);
+    psti_cache_set_stats(loader->tiers.cache, &cache);
     psti_loader_kept_stats(loader, &cache, stats);
 }
 

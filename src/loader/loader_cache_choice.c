@@ -128,19 +128,19 @@ static enum pst_status make_rule(pst_loader *loader, uint64_t recode, struct pst
                                                "that has no views: these need it whole");
     if (status == PST_OK)
         status = psti_loader_training_open(loader->options.cache_form, recode, fields, n,
-                                           &loader->training, err);
+                                           &loader->kept.training, err);
     psti_free(fields);
     return status;
 }
 
 enum pst_status psti_loader_cache_choose(pst_loader *loader, struct pst_error *err)
 {
-    loader->cache_key = loader->recode_key = choose_recoded(loader);
+    loader->kept.key = loader->kept.recode_key = choose_recoded(loader);
     if (loader->options.cache_resolution == PST_CACHE_RESOLUTION_FULL)
         return PST_OK;
-    enum pst_status status = make_rule(loader, loader->recode_key, err);
+    enum pst_status status = make_rule(loader, loader->kept.recode_key, err);
     if (status == PST_OK)
-        loader->cache_key = loader->training->key;
+        loader->kept.key = loader->kept.training->key;
     return status;
 }
 
@@ -155,22 +155,22 @@ enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error
                          "cache_plan has a byte for each sample of the data set: %" PRIu64
                          ", not %" PRIu64,
                          n, options->n_cache_plan);
-    loader->cache_plan = psti_alloc_array(n + 1, 1);
-    if (!loader->cache_plan)
+    loader->kept.plan = psti_alloc_array(n + 1, 1);
+    if (!loader->kept.plan)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a plan of the cache");
-    memcpy(loader->cache_plan, options->cache_plan, n);
+    memcpy(loader->kept.plan, options->cache_plan, n);
     return PST_OK;
 }
 
 void psti_loader_cache_claim(pst_loader *loader)
 {
-    uint64_t n = (uint64_t)loader->n_workers + 1; /* the fetcher, which may come later */
+    uint64_t n = (uint64_t)loader->crew.n + 1; /* the fetcher, which may come later */
     uint64_t each = loader->options.host_memory / RECODE_PART / n;
     each = each < RECODE_MAX_NBYTES ? each : RECODE_MAX_NBYTES;
     pst_cache *cache = loader->options.cache;
     bool keeps = (cache && !psti_cache_remote(cache)) || loader->options.fleet;
-    if (!keeps || !loader->cache_key || !psti_batch_pool_charge(loader->pool, n * each, false))
+    if (!keeps || !loader->kept.key || !psti_batch_pool_charge(loader->pool, n * each, false))
         return;
-    loader->recode_nbytes = each;
+    loader->kept.recode_nbytes = each;
     loader->memory_nbytes += n * each;
 }

@@ -72,7 +72,7 @@ const char *pst_fallback_text(uint32_t i) { return i < N_KINDS ? kinds[i].text :
 void psti_loader_fell_back(pst_loader *loader, enum pst_fallback kind, uint64_t n)
 {
     if (n > 0)
-        atomic_fetch_add_explicit(&loader->fallbacks[kind], n, memory_order_relaxed);
+        atomic_fetch_add_explicit(&loader->meters.fallbacks[kind], n, memory_order_relaxed);
 }
 
 /* Widest vectors for which each room has kernels, and the parts of AVX-512 that these need. */
@@ -110,12 +110,12 @@ void psti_loader_fallbacks(const pst_loader *loader, const struct psti_storage_s
 {
     uint64_t *n = stats->fallbacks;
     for (uint32_t i = 0; i < N_KINDS; i++)
-        n[i] = atomic_load_explicit(&loader->fallbacks[i], memory_order_relaxed);
+        n[i] = atomic_load_explicit(&loader->meters.fallbacks[i], memory_order_relaxed);
     n[PST_FALLBACK_URING] = storage->n_fallback_uring;
     n[PST_FALLBACK_DIRECT] = storage->n_fallback_direct;
     n[PST_FALLBACK_ADVICE] = storage->n_fallback_advice;
     n[PST_FALLBACK_REGION] = stats->n_fallback_region;
-    n[PST_FALLBACK_HUGE_PAGES] = psti_alloc_n_small_pages() - loader->n_small_pages;
+    n[PST_FALLBACK_HUGE_PAGES] = psti_alloc_n_small_pages() - loader->meters.n_small_pages;
     n[PST_FALLBACK_CPU] =
         psti_loader_cpu_rooms(psti_cpu_features(), stats->cpu_rooms, sizeof stats->cpu_rooms);
     n[PST_FALLBACK_GPU] = stats->n_gpu_fallback;

@@ -17,16 +17,16 @@
 
 static enum pst_status open_fetcher(pst_loader *loader, struct pst_error *err)
 {
-    if (loader->fetcher_is_open)
+    if (loader->crew.fetcher_is_open)
         return PST_OK;
     enum pst_status status = psti_loader_check_broken(loader, err);
     if (status == PST_OK)
-        status = psti_loader_job_open(&loader->fetch_job, loader->options.batch_size, err);
+        status = psti_loader_job_open(&loader->crew.fetch_job, loader->options.batch_size, err);
     if (status == PST_OK)
-        status = psti_loader_worker_open(&loader->fetcher, loader, err);
+        status = psti_loader_worker_open(&loader->crew.fetcher, loader, err);
     if (status != PST_OK)
-        psti_loader_job_close(&loader->fetch_job);
-    loader->fetcher_is_open = status == PST_OK;
+        psti_loader_job_close(&loader->crew.fetch_job);
+    loader->crew.fetcher_is_open = status == PST_OK;
     return status;
 }
 
@@ -62,7 +62,7 @@ static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_ba
     if (status != PST_OK)
         loader->placement.ops->quiesce(loader, batch);
     pthread_mutex_lock(loader->lock);
-    psti_loader_worker_merge(&loader->fetcher);
+    psti_loader_worker_merge(&loader->crew.fetcher);
     if (status == PST_OK) {
         psti_batch_pool_hand_out(batch);
         *out = batch;
@@ -88,7 +88,7 @@ static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_
         return status;
     status = ops->wait(loader, batch, INT64_MAX, err);
     return status == PST_OK
-               ? psti_loader_job_finish(&loader->fetcher, batch, epoch, n_rows, job, err)
+               ? psti_loader_job_finish(&loader->crew.fetcher, batch, epoch, n_rows, job, err)
                : status;
 }
 
@@ -120,7 +120,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
         status = claim(loader, n, &batch, err);
     if (status != PST_OK)
         return status;
-    struct psti_loader_worker *worker = &loader->fetcher;
+    struct psti_loader_worker *worker = &loader->crew.fetcher;
     int64_t start = psti_clock_ns();
     psti_batch_set_place(batch, epoch, 0);
     memset(psti_batch_draws(batch), 0, n * sizeof(uint64_t));
@@ -138,7 +138,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
         if (status != PST_OK && err)
             *err = worker->err;
     }
-    psti_loader_worker_count(&loader->fetcher, start);
+    psti_loader_worker_count(&loader->crew.fetcher, start);
     if (status == PST_OK)
         status = close_batch(loader, batch, epoch, (uint32_t)n, NULL, err);
     if (status == PST_OK)
@@ -150,7 +150,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
 static enum pst_status make_rows(pst_loader *loader, struct psti_loader_job *job,
                                  struct pst_error *err)
 {
-    struct psti_loader_worker *worker = &loader->fetcher;
+    struct psti_loader_worker *worker = &loader->crew.fetcher;
     enum pst_status status = PST_OK;
     int64_t start = psti_clock_ns();
     for (uint32_t row = 0; row < job->n_rows && !job->failed && !job->starved; row++) {
@@ -188,11 +188,12 @@ enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t s
     if (status != PST_OK)
         return status;
     /* A resumed epoch may have begun at a position where no batch of a whole epoch begins. */
-    struct psti_loader_job *job = &loader->fetch_job;
+    struct psti_loader_job *job = &loader->crew.fetch_job;
     pthread_mutex_lock(loader->lock);
-    bool here = loader->begun && epoch == loader->epoch && step >= loader->step_base;
-    uint64_t start = here ? loader->start : 0, base = here ? loader->step_base : 0;
-    struct psti_ranks ranks = here ? loader->ranks : loader->next_ranks;
+    bool here =
+        loader->epoch.begun && epoch == loader->epoch.number && step >= loader->epoch.step_base;
+    uint64_t start = here ? loader->epoch.start : 0, base = here ? loader->epoch.step_base : 0;
+    struct psti_ranks ranks = here ? loader->epoch.ranks : loader->epoch.next_ranks;
     pthread_mutex_unlock(loader->lock);
     if (step - base >= psti_order_n_batches(loader->order, ranks, start))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",

@@ -58,20 +58,21 @@ static struct pst_step_times times_of(const pst_loader *loader, const struct pst
                                    .sd_ns = figures->sd_ns,
                                    .p50_ns = figures->p50_ns,
                                    .p99_ns = figures->p99_ns};
-    divide(sums, &loader->epoch_sums, figures->cause_ns, times.cause_ns);
+    divide(sums, &loader->meters.epoch_sums, figures->cause_ns, times.cause_ns);
     return times;
 }
 
 static void fill_stages(const pst_loader *loader, const struct pst_loader_stats *stats,
                         const struct psti_meter_sums *sums, struct pst_stage_clock *stages)
 {
-    const struct psti_meter_steps *steps = &loader->steps;
+    const struct psti_meter_steps *steps = &loader->meters.steps;
     bool uploads = loader->options.placement == PST_PLACEMENT_DEVICE;
     uint64_t n_images = stats->n_cpu_samples + stats->n_gpu_samples;
-    stages[PST_STAGE_FETCH] = (struct pst_stage_clock){.work_ns = sums->fetch_ns + loader->pump_ns,
-                                                       .wait_in_ns = stats->read_ns,
-                                                       .n = stats->n_reads,
-                                                       .nbytes = stats->nbytes_read};
+    stages[PST_STAGE_FETCH] =
+        (struct pst_stage_clock){.work_ns = sums->fetch_ns + loader->meters.pump_ns,
+                                 .wait_in_ns = stats->read_ns,
+                                 .n = stats->n_reads,
+                                 .nbytes = stats->nbytes_read};
     stages[PST_STAGE_DECODE] = (struct pst_stage_clock){.work_ns = sums->decode_ns,
                                                         .wait_in_ns = stats->worker_read_wait_ns,
                                                         .wait_out_ns = stats->worker_idle_ns,
@@ -84,7 +85,7 @@ static void fill_stages(const pst_loader *loader, const struct pst_loader_stats 
     stages[PST_STAGE_KEEP] = (struct pst_stage_clock){
         .work_ns = sums->keep_ns, .n = stats->n_cache_items, .nbytes = stats->cache_nbytes_used};
     stages[PST_STAGE_UPLOAD] = (struct pst_stage_clock){.work_ns = uploads ? sums->submit_ns : 0,
-                                                        .wait_in_ns = loader->upload_wait_ns,
+                                                        .wait_in_ns = loader->meters.upload_wait_ns,
                                                         .n = uploads ? stats->n_batches : 0,
                                                         .nbytes = stats->nbytes_upload};
     if (loader->placement.ops->times)
@@ -92,7 +93,7 @@ static void fill_stages(const pst_loader *loader, const struct pst_loader_stats 
                                      &stages[PST_STAGE_UPLOAD].gpu_ns);
     stages[PST_STAGE_HANDOVER] =
         (struct pst_stage_clock){.work_ns = steps->all_cause_ns[PSTI_METER_CAUSE_OTHER],
-                                 .wait_out_ns = loader->ready_wait_ns,
+                                 .wait_out_ns = loader->meters.ready_wait_ns,
                                  .n = stats->n_batches};
     stages[PST_STAGE_CALLER] = (struct pst_stage_clock){.work_ns = steps->all_caller_ns,
                                                         .wait_in_ns = steps->all_wait_ns,
@@ -102,9 +103,9 @@ static void fill_stages(const pst_loader *loader, const struct pst_loader_stats 
 
 static void fill_queues(const pst_loader *loader, struct pst_loader_meter *meter)
 {
-    const struct psti_loader_queues *queues = &loader->queues;
-    meter->n_rows_reading = loader->n_reading;
-    meter->n_rows_ready = loader->n_ready;
+    const struct psti_loader_queues *queues = &loader->meters.lengths;
+    meter->n_rows_reading = loader->queue.n_reading;
+    meter->n_rows_ready = loader->queue.n_ready;
     psti_loader_meter_count_batches(loader, &meter->n_batches_running, &meter->n_batches_ready);
     meter->n_asked = queues->n_asked;
     meter->sum_rows_reading = queues->rows_reading;
@@ -121,18 +122,18 @@ static void fill(const pst_loader *loader, struct pst_loader_meter *meter)
     pst_loader_stats(loader, &stats, sizeof stats);
     pthread_mutex_lock(loader->lock);
     psti_loader_meter_sum(loader, &sums);
-    psti_stall_meter_steps_epoch(&loader->steps, &epoch);
-    psti_stall_meter_steps_window(&loader->steps, &window);
+    psti_stall_meter_steps_epoch(&loader->meters.steps, &epoch);
+    psti_stall_meter_steps_window(&loader->meters.steps, &window);
     meter->epoch = times_of(loader, &sums, &epoch);
     meter->window = times_of(loader, &sums, &window);
-    meter->first_wait_ns = loader->steps.first_wait_ns;
+    meter->first_wait_ns = loader->meters.steps.first_wait_ns;
     fill_stages(loader, &stats, &sums, meter->stages);
     fill_queues(loader, meter);
     pthread_mutex_unlock(loader->lock);
-    double span = (double)window.busy_span_ns * loader->n_workers;
+    double span = (double)window.busy_span_ns * loader->crew.n;
     meter->workers_busy = span > 0 ? (double)window.busy_ns / span : 0;
     meter->workers_busy = meter->workers_busy < 1 ? meter->workers_busy : 1;
-    meter->traces = psti_stall_trace_path(loader->trace)[0] != 0;
+    meter->traces = psti_stall_trace_path(loader->meters.trace)[0] != 0;
 }
 
 void pst_loader_meter(const pst_loader *loader, struct pst_loader_meter *meter, size_t meter_nbytes)
@@ -147,9 +148,9 @@ void pst_loader_worker_clock(const pst_loader *loader, uint32_t i, struct pst_wo
                              size_t clock_nbytes)
 {
     struct pst_worker_clock all = {0};
-    if (!psti_batch_pool_is_forked(loader->pool) && i < loader->n_workers) {
+    if (!psti_batch_pool_is_forked(loader->pool) && i < loader->crew.n) {
         struct psti_meter_sums sums = {0};
-        psti_stall_meter_sum(&loader->workers[i].meter, &sums);
+        psti_stall_meter_sum(&loader->crew.workers[i].meter, &sums);
         all = (struct pst_worker_clock){.busy_ns = sums.busy_ns,
                                         .wait_in_ns = sums.wait_in_ns + sums.read_ns,
                                         .wait_out_ns = sums.wait_out_ns,

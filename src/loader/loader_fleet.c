@@ -52,19 +52,19 @@ static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_s
         nbytes /= 2;
     nbytes = nbytes >= FILL_MIN_NBYTES ? nbytes : 0;
     loader->memory_nbytes += nbytes;
-    enum pst_status status =
-        psti_fleet_set_open(loader->options.fleet, &loader->shape, nbytes, &loader->fleet, err);
+    enum pst_status status = psti_fleet_set_open(loader->options.fleet, &loader->kept.shape, nbytes,
+                                                 &loader->tiers.fleet, err);
     *in_use = status == PST_OK;
     return status;
 }
 
-static void close_fleet(pst_loader *loader) { psti_fleet_set_close(&loader->fleet); }
+static void close_fleet(pst_loader *loader) { psti_fleet_set_close(&loader->tiers.fleet); }
 
 /* Servers that are down are tried again. */
 static void begin(pst_loader *loader)
 {
-    loader->settle_until_ns = 0;
-    psti_fleet_retry(loader->fleet);
+    loader->tiers.settle_until_ns = 0;
+    psti_fleet_retry(loader->tiers.fleet);
 }
 
 /* Decides if the fleet is asked for an item that no cache has. */
@@ -75,7 +75,7 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
     (void)err;
     if (source->asked)
         return PST_OK;
-    bool has_server = psti_fleet_has_server(loader->fleet, source->sample,
+    bool has_server = psti_fleet_has_server(loader->tiers.fleet, source->sample,
                                             psti_loader_kept_number(loader, source), &local);
     if (has_server)
         source->asked = &psti_loader_tier_fleet;
@@ -107,7 +107,7 @@ static bool accept(pst_loader *loader, struct psti_loader_source *source)
     source->read->status = PST_OK;
     source->read->data = (char *)get->buffer + ((const char *)source->data - (char *)get->buffer);
     if (source->is_wanted && get->is_local) {
-        psti_cache_give_up(loader->cache, source->sample, get->i_item, source->stored_nbytes);
+        psti_cache_give_up(loader->tiers.cache, source->sample, get->i_item, source->stored_nbytes);
         source->is_wanted = false;
     }
     return true;
@@ -118,7 +118,7 @@ static bool take_got(pst_loader *loader, struct psti_loader_source *source)
 {
     const struct psti_fleet_get *get = &source->get;
     bool hit = get->answer == PSTI_FLEET_HIT, good = hit && accept(loader, source);
-    psti_latency_end(&loader->tiers[PST_TIER_FLEET], good, get->got_nbytes,
+    psti_latency_end(&loader->tiers.latency[PST_TIER_FLEET], good, get->got_nbytes,
                      psti_clock_ns() - source->read->asked_ns);
     if (good)
         return true;
@@ -139,7 +139,7 @@ static void get_is_done(struct psti_fleet_get *get)
     struct psti_loader_items *items = source->items;
     struct psti_read *read = source->read;
     pst_loader *loader = items->loader;
-    if (take_got(loader, source) || atomic_load(&loader->cancelled))
+    if (take_got(loader, source) || atomic_load(&loader->queue.cancelled))
         items->done(items); /* a cancelled row is dropped, whatever it has */
     else
         psti_loader_storage_submit(loader, &read, 1);
@@ -164,7 +164,7 @@ static uint32_t prepare(pst_loader *loader, struct psti_loader_items *items,
         n++;
     }
     if (n > 0)
-        psti_latency_begin(&loader->tiers[PST_TIER_FLEET], n);
+        psti_latency_begin(&loader->tiers.latency[PST_TIER_FLEET], n);
     return n;
 }
 
@@ -181,10 +181,10 @@ static size_t list_gets(const struct psti_loader_asked *asked,
 static void submit(pst_loader *loader, const struct psti_loader_asked *asked)
 {
     struct psti_fleet_get *gets[PSTI_LOADER_ASKED_MAX];
-    psti_fleet_ask(loader->fleet, gets, list_gets(asked, gets));
+    psti_fleet_ask(loader->tiers.fleet, gets, list_gets(asked, gets));
 }
 
-static bool is_crowded(pst_loader *loader) { return psti_fleet_is_crowded(loader->fleet); }
+static bool is_crowded(pst_loader *loader) { return psti_fleet_is_crowded(loader->tiers.fleet); }
 
 static void ask_here(struct psti_loader_worker *worker)
 {
@@ -193,10 +193,10 @@ static void ask_here(struct psti_loader_worker *worker)
     struct psti_loader_asked asked = {.n = 0};
     if (prepare(loader, &worker->items, &asked) == 0)
         return;
-    if (psti_fleet_is_crowded(loader->fleet))
-        (void)psti_fleet_settle(loader->fleet,
-                                psti_clock_ns() + psti_fleet_timeout_ns(loader->fleet));
-    psti_fleet_ask_and_wait(loader->fleet, gets, list_gets(&asked, gets));
+    if (psti_fleet_is_crowded(loader->tiers.fleet))
+        (void)psti_fleet_settle(loader->tiers.fleet,
+                                psti_clock_ns() + psti_fleet_timeout_ns(loader->tiers.fleet));
+    psti_fleet_ask_and_wait(loader->tiers.fleet, gets, list_gets(&asked, gets));
     struct psti_loader_source *source = asked.first;
     for (uint32_t i = 0; i < asked.n; i++, source = source->next_asked)
         (void)take_got(loader, source);
@@ -210,15 +210,15 @@ static void offer_is_done(const struct psti_fleet_offer *offer, enum psti_fleet_
     bool refused = outcome == PSTI_FLEET_FULL || outcome == PSTI_FLEET_LOST;
     psti_loader_fell_back(loader, PST_FALLBACK_FLEET_FULL, refused);
     pthread_mutex_lock(loader->lock);
-    if (loader->crowded)
+    if (loader->queue.crowded)
         pthread_cond_signal(loader->work);
     pthread_mutex_unlock(loader->lock);
     if (!offer->flag)
         return;
     if (!refused || !offer->bytes)
-        psti_cache_give_up(loader->cache, offer->sample, offer->i_item, offer->stored_nbytes);
-    else if (!psti_cache_keep(loader->cache, offer->sample, offer->i_item, offer->stored_nbytes,
-                              &item))
+        psti_cache_give_up(loader->tiers.cache, offer->sample, offer->i_item, offer->stored_nbytes);
+    else if (!psti_cache_keep(loader->tiers.cache, offer->sample, offer->i_item,
+                              offer->stored_nbytes, &item))
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
 }
 
@@ -236,7 +236,7 @@ static bool offer(pst_loader *loader, const struct psti_loader_source *source, u
                                           .done = offer_is_done,
                                           .user = loader,
                                           .flag = source->is_wanted};
-    switch (psti_fleet_offer(loader->fleet, &what)) {
+    switch (psti_fleet_offer(loader->tiers.fleet, &what)) {
     case PSTI_FLEET_TAKEN:
         return true;
     case PSTI_FLEET_REFUSED:
@@ -247,7 +247,7 @@ static bool offer(pst_loader *loader, const struct psti_loader_source *source, u
     }
     psti_loader_fell_back(loader, PST_FALLBACK_FLEET_BUSY, 1);
     if (source->is_wanted) /* it is offered again when it is read again */
-        psti_cache_give_up(loader->cache, source->sample, i_item, source->stored_nbytes);
+        psti_cache_give_up(loader->tiers.cache, source->sample, i_item, source->stored_nbytes);
     return true;
 }
 
@@ -272,10 +272,11 @@ static void keep(pst_loader *loader, struct psti_loader_source *source,
 static bool settle(pst_loader *loader, int64_t deadline_ns)
 {
     int64_t now = psti_clock_ns();
-    if (loader->settle_until_ns == 0)
-        loader->settle_until_ns = now + SETTLE_TIMEOUTS * psti_fleet_timeout_ns(loader->fleet);
-    int64_t until = loader->settle_until_ns;
-    return psti_fleet_settle(loader->fleet, until < deadline_ns ? until : deadline_ns) ||
+    if (loader->tiers.settle_until_ns == 0)
+        loader->tiers.settle_until_ns =
+            now + SETTLE_TIMEOUTS * psti_fleet_timeout_ns(loader->tiers.fleet);
+    int64_t until = loader->tiers.settle_until_ns;
+    return psti_fleet_settle(loader->tiers.fleet, until < deadline_ns ? until : deadline_ns) ||
            psti_clock_ns() >= until;
 }
 

@@ -82,11 +82,9 @@ static enum pst_status check_part(const pst_loader *loader, const struct pst_for
     if (part->form == PST_FORM_NONE && part->variant >= plan->field->n_variants)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s' of %s has %u variants, there is no number %u", name,
-                         pst_dataset_path(loader->dataset), plan->field->n_variants,
-                         part->variant);
+                         pst_dataset_path(loader->dataset), plan->field->n_variants, part->variant);
     if ((unsigned)part->form > PST_FORM_BYTES)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "there is no form %d",
-                         (int)part->form);
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "there is no form %d", (int)part->form);
     if (part->form != PST_FORM_NONE && !psti_loader_plan_allows_form(plan, part->form))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s': the form %s has a part, and form_mask does not allow it",
@@ -291,10 +289,11 @@ void psti_loader_forms_correct(pst_loader *loader)
     struct psti_loader_forms *forms = &loader->forms;
     if (forms->n < 2 || forms->choice != PST_FORM_CHOICE_MEASURED)
         return;
-    bool waits = loader->in_memory || loader->n_ready >= loader->n_workers;
-    bool idles = !waits && loader->n_ready == 0 && loader->n_reading > 0;
+    bool waits = loader->in_memory || loader->queue.n_ready >= loader->crew.n;
+    bool idles = !waits && loader->queue.n_ready == 0 && loader->queue.n_reading > 0;
     /* If the caller has batches waiting, nothing is short. */
-    bool is_fed = loader->issue_step >= loader->next_step + loader->ahead && !waits && !idles;
+    bool is_fed = loader->queue.issue_step >= loader->epoch.next_step + loader->epoch.ahead &&
+                  !waits && !idles;
     forms->n_seen++;
     forms->n_short_of_cores += waits && !is_fed;
     forms->n_short_of_storage += idles && !is_fed;

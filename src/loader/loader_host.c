@@ -31,10 +31,10 @@ static enum pst_status open_session(const pst_loader *loader, const struct psti_
     uint8_t bytes[PSTI_TRAINING_RULE_MAX];
     struct psti_cache_rule rule = {.bytes = bytes};
     const struct psti_share_stop stop = {loader->interrupt, loader->interrupt_ctx};
-    if (loader->training)
-        rule.nbytes = (uint32_t)psti_loader_training_print(loader->training, bytes);
-    return psti_share_cache_open(loader->host_path, loader->dataset, shape, &rule, wait_ns, &stop,
-                                 out, err);
+    if (loader->kept.training)
+        rule.nbytes = (uint32_t)psti_loader_training_print(loader->kept.training, bytes);
+    return psti_share_cache_open(loader->tiers.host_path, loader->dataset, shape, &rule, wait_ns,
+                                 &stop, out, err);
 }
 
 /* Opens a session, or one that is lost from the beginning: then the loader reads for itself, and
@@ -45,9 +45,10 @@ static enum pst_status open_or_go_on(pst_loader *loader, const struct psti_cache
     struct pst_error cause;
     pst_error_clear(&cause);
     enum pst_status status = open_session(loader, shape, PSTI_LINK_WAIT_NS, out, &cause);
-    if (status != PST_OK && !loader->host_strict && psti_share_goes_on(status)) {
-        psti_share_say(&cause, loader->host_reason, sizeof loader->host_reason);
-        psti_log(PST_LOG_WARNING, "loader", "the host cache is not used: %s", loader->host_reason);
+    if (status != PST_OK && !loader->tiers.host_strict && psti_share_goes_on(status)) {
+        psti_share_say(&cause, loader->tiers.host_reason, sizeof loader->tiers.host_reason);
+        psti_log(PST_LOG_WARNING, "loader", "the host cache is not used: %s",
+                 loader->tiers.host_reason);
         return psti_share_cache_open_lost(shape, out, err);
     }
     if (status != PST_OK && err)
@@ -63,11 +64,11 @@ static enum pst_status open_host(pst_loader *loader, const struct psti_loader_sl
     if (!cache || !psti_cache_remote(cache))
         return PST_OK;
     const struct psti_share_host *host = psti_share_host(cache);
-    loader->host_path = psti_strdup(host->path);
-    loader->host_strict = host->strict;
-    if (!loader->host_path)
+    loader->tiers.host_path = psti_strdup(host->path);
+    loader->tiers.host_strict = host->strict;
+    if (!loader->tiers.host_path)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a path");
-    enum pst_status status = open_or_go_on(loader, &loader->shape, &loader->host, err);
+    enum pst_status status = open_or_go_on(loader, &loader->kept.shape, &loader->tiers.host, err);
     *in_use = status == PST_OK;
     return status;
 }
@@ -75,12 +76,12 @@ static enum pst_status open_host(pst_loader *loader, const struct psti_loader_sl
 static enum pst_status change(pst_loader *loader, const struct psti_cache_shape *shape,
                               struct pst_error *err)
 {
-    struct psti_share_cache *other = NULL, *former = loader->host;
+    struct psti_share_cache *other = NULL, *former = loader->tiers.host;
     enum pst_status status = open_or_go_on(loader, shape, &other, err);
     if (status != PST_OK)
         return status;
     pthread_mutex_lock(loader->lock);
-    loader->host = other;
+    loader->tiers.host = other;
     pthread_mutex_unlock(loader->lock);
     psti_share_cache_close(&former);
     return PST_OK;
@@ -88,18 +89,18 @@ static enum pst_status change(pst_loader *loader, const struct psti_cache_shape 
 
 static void close_host(pst_loader *loader)
 {
-    psti_share_cache_close(&loader->host);
-    psti_free(loader->host_path);
-    loader->host_path = NULL;
+    psti_share_cache_close(&loader->tiers.host);
+    psti_free(loader->tiers.host_path);
+    loader->tiers.host_path = NULL;
 }
 
 /* Answers all wishes. */
 static void cancel(pst_loader *loader)
 {
-    while (loader->pumping) /* its wishes may be on their way */
+    while (loader->queue.pumping) /* its wishes may be on their way */
         pthread_cond_wait(&loader->done, loader->lock);
     pthread_mutex_unlock(loader->lock);
-    psti_share_cache_cancel(loader->host);
+    psti_share_cache_cancel(loader->tiers.host);
     pthread_mutex_lock(loader->lock);
 }
 
@@ -107,25 +108,25 @@ static void cancel(pst_loader *loader)
 static void begin(pst_loader *loader)
 {
     struct psti_cache_shape shape;
-    struct psti_share_cache *found = NULL, *lost = loader->host;
+    struct psti_share_cache *found = NULL, *lost = loader->tiers.host;
     uint32_t items[PST_MAX_FIELDS];
     struct pst_error err;
     pst_error_clear(&err);
     if (!psti_share_cache_is_lost(lost))
         return;
     psti_share_cache_shape(loader->dataset, &shape, items);
-    shape.forms = loader->cache_key;
+    shape.forms = loader->kept.key;
     if (open_session(loader, &shape, RENEW_WAIT_NS, &found, &err) != PST_OK) {
         psti_log(PST_LOG_WARNING, "loader", "this epoch goes without the host service: %s",
                  err.text);
         pthread_mutex_lock(loader->lock);
-        psti_share_say(&err, loader->host_reason, sizeof loader->host_reason);
+        psti_share_say(&err, loader->tiers.host_reason, sizeof loader->tiers.host_reason);
         pthread_mutex_unlock(loader->lock);
         return;
     }
     pthread_mutex_lock(loader->lock);
-    loader->host = found;
-    loader->host_reason[0] = '\0';
+    loader->tiers.host = found;
+    loader->tiers.host_reason[0] = '\0';
     pthread_mutex_unlock(loader->lock);
     psti_share_cache_close(&lost);
 }
@@ -134,12 +135,12 @@ static void begin(pst_loader *loader)
 static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     struct pst_cache_stats cache;
-    const char *reason = loader->host_reason;
+    const char *reason = loader->tiers.host_reason;
     pthread_mutex_lock(loader->lock);
-    if (psti_share_cache_is_lost(loader->host))
+    if (psti_share_cache_is_lost(loader->tiers.host))
         snprintf(stats->host_reason, sizeof stats->host_reason, "%s",
                  reason[0] ? reason : "the host service was lost");
-    psti_share_cache_stats(loader->host, &cache);
+    psti_share_cache_stats(loader->tiers.host, &cache);
     pthread_mutex_unlock(loader->lock);
     psti_loader_kept_stats(loader, &cache, stats);
 }
@@ -148,14 +149,14 @@ static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
 static void count_hit(pst_loader *loader, const struct psti_loader_source *source, uint64_t nbytes,
                       int64_t start)
 {
-    psti_latency_note(&loader->tiers[PST_TIER_HOST], nbytes, psti_clock_ns() - start);
+    psti_latency_note(&loader->tiers.latency[PST_TIER_HOST], nbytes, psti_clock_ns() - start);
     psti_loader_kept_count_hit(loader, source, nbytes);
 }
 
 static void count_miss(pst_loader *loader)
 {
-    atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
-    if (psti_share_cache_is_lost(loader->host))
+    atomic_fetch_add_explicit(&loader->tiers.n_misses, 1, memory_order_relaxed);
+    if (psti_share_cache_is_lost(loader->tiers.host))
         psti_loader_fell_back(loader, PST_FALLBACK_HOST, 1);
 }
 
@@ -168,9 +169,9 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
     uint64_t nbytes = source->item.nbytes;
     enum psti_cache_answer answer;
     int64_t start = psti_clock_ns();
-    if (!loader->cache_plan || loader->cache_plan[source->sample])
-        answer = psti_share_cache_ask(loader->host, source->sample, number, nbytes, &span);
-    else if (psti_share_cache_look(loader->host, source->sample, number, nbytes, &span) ==
+    if (!loader->kept.plan || loader->kept.plan[source->sample])
+        answer = psti_share_cache_ask(loader->tiers.host, source->sample, number, nbytes, &span);
+    else if (psti_share_cache_look(loader->tiers.host, source->sample, number, nbytes, &span) ==
              PSTI_CACHE_HIT)
         answer = PSTI_CACHE_HIT;
     else
@@ -210,7 +211,7 @@ static uint32_t prepare(pst_loader *loader, struct psti_loader_items *items,
         struct psti_loader_source *source = &items->sources[i];
         if (source->asked != &psti_loader_tier_host)
             continue;
-        source->wish.number = psti_share_cache_number(loader->host, source->sample,
+        source->wish.number = psti_share_cache_number(loader->tiers.host, source->sample,
                                                       psti_loader_kept_number(loader, source));
         source->wish.user = source;
         source->wish.done = wish_is_done;
@@ -233,7 +234,7 @@ static size_t list_wishes(const struct psti_loader_asked *asked,
 static void submit(pst_loader *loader, const struct psti_loader_asked *asked)
 {
     struct psti_share_wish *wishes[PSTI_LOADER_ASKED_MAX];
-    psti_share_cache_submit(loader->host, wishes, list_wishes(asked, wishes));
+    psti_share_cache_submit(loader->tiers.host, wishes, list_wishes(asked, wishes));
 }
 
 static void ask_here(struct psti_loader_worker *worker)
@@ -245,7 +246,7 @@ static void ask_here(struct psti_loader_worker *worker)
     if (prepare(loader, &worker->items, &asked) == 0)
         return;
     size_t n = list_wishes(&asked, wishes);
-    bool is_stopped = !psti_share_cache_wait(loader->host, wishes, n, &stop);
+    bool is_stopped = !psti_share_cache_wait(loader->tiers.host, wishes, n, &stop);
     for (size_t i = 0; is_stopped && i < n; i++)
         wishes[i]->result = PSTI_CACHE_RESULT_FAILED;
 }
@@ -253,15 +254,15 @@ static void ask_here(struct psti_loader_worker *worker)
 /* Counts an item that the service has read for this loader, and re-coded. */
 static void count_fetched(pst_loader *loader, const struct psti_share_wish *wish, uint64_t nbytes)
 {
-    atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loader->n_cache_fetched, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loader->nbytes_cache_fetched, nbytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.n_misses, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.n_fetched, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.nbytes_fetched, nbytes, memory_order_relaxed);
     if (wish->recoding == PSTI_CACHE_RECODE_FAILED)
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
     if (wish->recoding != PSTI_CACHE_RECODED)
         return;
-    atomic_fetch_add_explicit(&loader->n_cache_recoded, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loader->nbytes_cache_saved, wish->nbytes_saved,
+    atomic_fetch_add_explicit(&loader->tiers.n_recoded, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.nbytes_saved, wish->nbytes_saved,
                               memory_order_relaxed);
 }
 
@@ -274,7 +275,7 @@ static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
     int64_t start = psti_clock_ns();
     if ((source->wish.result != PSTI_CACHE_RESULT_HERE &&
          source->wish.result != PSTI_CACHE_RESULT_READ) ||
-        psti_share_cache_look(loader->host, source->sample, number, nbytes, &span) !=
+        psti_share_cache_look(loader->tiers.host, source->sample, number, nbytes, &span) !=
             PSTI_CACHE_HIT ||
         !psti_loader_kept_take(loader, &span, source))
         return false;
@@ -294,8 +295,8 @@ static bool take(pst_loader *loader, struct psti_loader_source *source)
     if (take_wished(loader, source))
         return true;
     count_miss(loader);
-    if (loader->fleet && source->wish.result == PSTI_CACHE_RESULT_DECLINED)
-        source->is_offered = psti_fleet_has_server(loader->fleet, source->sample,
+    if (loader->tiers.fleet && source->wish.result == PSTI_CACHE_RESULT_DECLINED)
+        source->is_offered = psti_fleet_has_server(loader->tiers.fleet, source->sample,
                                                    psti_loader_kept_number(loader, source), &local);
     return false;
 }

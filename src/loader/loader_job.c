@@ -230,7 +230,7 @@ enum pst_status psti_loader_job_replace_fetched(struct psti_loader_worker *worke
     }
     if (status == PST_OK) {
         pthread_mutex_lock(loader->lock);
-        loader->stats.n_replaced++;
+        loader->meters.stats.n_replaced++;
         pthread_mutex_unlock(loader->lock);
     }
     return status;

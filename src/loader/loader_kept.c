@@ -11,21 +11,21 @@
 
 uint32_t psti_loader_kept_number(const pst_loader *loader, const struct psti_loader_source *source)
 {
-    return loader->cache_items[source->field->i_field] + source->variant;
+    return loader->kept.numbers[source->field->i_field] + source->variant;
 }
 
 bool psti_loader_kept_admits(const pst_loader *loader, uint64_t sample)
 {
-    return !loader->cache_plan || loader->cache_plan[sample];
+    return !loader->kept.plan || loader->kept.plan[sample];
 }
 
 void psti_loader_kept_count_hit(pst_loader *loader, const struct psti_loader_source *source,
                                 uint64_t nbytes)
 {
-    atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loader->nbytes_cache_hit, nbytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.n_hits, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.nbytes_hit, nbytes, memory_order_relaxed);
     if (source->picture.n_ops > 0)
-        atomic_fetch_add_explicit(&loader->n_cache_training_hits, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&loader->tiers.n_training_hits, 1, memory_order_relaxed);
 }
 
 /* Points the source to a picture at the training size. */
@@ -33,7 +33,8 @@ static bool take_smaller(const pst_loader *loader, const struct psti_loader_plan
                          const struct psti_cache_span *span, struct psti_loader_source *source)
 {
     const struct psti_training_field *how =
-        loader->training ? psti_loader_training_field_of(loader->training, field->i_field) : NULL;
+        loader->kept.training ? psti_loader_training_field_of(loader->kept.training, field->i_field)
+                              : NULL;
     enum pst_form form = (enum pst_form)(span->form & ~PSTI_TRAINING_FORM);
     if (!how || !psti_loader_training_take(how, form, span->bytes, span->nbytes, &source->picture,
                                            &source->data, &source->item.nbytes))
@@ -53,7 +54,7 @@ static bool take_recoded(const pst_loader *loader, const struct psti_loader_plan
     struct pst_image_info info;
     if (span->form & PSTI_TRAINING_FORM)
         return take_smaller(loader, field, span, source);
-    if (!psti_recode_has_field(loader->recode_key, field->i_field) ||
+    if (!psti_recode_has_field(loader->kept.recode_key, field->i_field) ||
         (span->form != PST_FORM_RAW && span->form != PST_FORM_PLI &&
          span->form != PST_FORM_PLI_JPEG))
         return false;
@@ -101,13 +102,13 @@ void psti_loader_kept_as_stored(struct psti_loader_copy *copy)
 void psti_loader_kept_stats(const pst_loader *loader, const struct pst_cache_stats *cache,
                             struct pst_loader_stats *stats)
 {
-    stats->n_cache_hits = atomic_load(&loader->n_cache_hits);
-    stats->n_cache_training_hits = atomic_load(&loader->n_cache_training_hits);
-    stats->nbytes_cache_hit = atomic_load(&loader->nbytes_cache_hit);
-    stats->n_cache_misses = atomic_load(&loader->n_cache_misses);
+    stats->n_cache_hits = atomic_load(&loader->tiers.n_hits);
+    stats->n_cache_training_hits = atomic_load(&loader->tiers.n_training_hits);
+    stats->nbytes_cache_hit = atomic_load(&loader->tiers.nbytes_hit);
+    stats->n_cache_misses = atomic_load(&loader->tiers.n_misses);
     stats->cache_nbytes = cache->nbytes;
     stats->cache_nbytes_used = cache->nbytes_used;
     stats->n_cache_items = cache->n_items;
-    stats->n_cache_fetched = atomic_load(&loader->n_cache_fetched);
-    stats->nbytes_cache_fetched = atomic_load(&loader->nbytes_cache_fetched);
+    stats->n_cache_fetched = atomic_load(&loader->tiers.n_fetched);
+    stats->nbytes_cache_fetched = atomic_load(&loader->tiers.nbytes_fetched);
 }

@@ -8,6 +8,20 @@
 #include "loader/loader_plan.h"
 #include "loader/loader_source.h"
 
+struct psti_training;
+
+/* What caches and the fleet keep of the data set. loader_cache_choice.c chooses it; it changes
+ * while no worker runs. */
+struct psti_loader_kept {
+    struct psti_cache_shape shape;    /* of the cache, the host cache and the fleet */
+    uint32_t numbers[PST_MAX_FIELDS]; /* number in the shape of each field's first variant */
+    uint64_t recode_key;            /* fields that are re-coded whole, and how (psti_recode_key) */
+    struct psti_training *training; /* fields that are kept at the training size; NULL: none */
+    uint64_t key;                   /* of the cache's set: recode_key, or training->key */
+    uint8_t *plan;                  /* [n_samples] not 0: the cache admits the sample; NULL: all */
+    uint64_t recode_nbytes;         /* memory of each thread for re-coding */
+};
+
 /* What is kept of an item. */
 struct psti_loader_copy {
     struct psti_cache_span stored, item; /* `item` is re-coded, or the stored one */

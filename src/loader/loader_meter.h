@@ -7,6 +7,30 @@
 
 #include <penstock/loader.h>
 
+#include <stdatomic.h>
+
+/* Lengths of the loader's queues, summed over the calls for a batch. */
+struct psti_loader_queues {
+    uint64_t n_asked, rows_reading, rows_ready, batches_running, batches_ready;
+};
+
+/* What a loader counts and measures. */
+struct psti_loader_meters {
+    struct pst_loader_stats stats; /* counters; the lock guards them */
+    struct psti_meter_steps steps;
+    struct psti_meter_stall stall;
+    struct psti_meter_sums epoch_sums; /* of all workers when the epoch began */
+    uint64_t pump_ns;                  /* time of pumping */
+    uint64_t upload_wait_ns;           /* time of the caller in waiting for the placement */
+    uint64_t ready_wait_ns;   /* time of whole batches until they were handed out, summed */
+    int64_t reading_since_ns; /* time at which queue.n_reading became > 0 */
+    uint64_t reading_ns;      /* time of reading before that */
+    struct psti_loader_queues lengths;
+    atomic_uint_fast64_t fallbacks[PST_FALLBACKS_MAX]; /* any thread counts */
+    uint64_t n_small_pages;                            /* count of the process at open */
+    struct psti_trace *trace;                          /* NULL: none is written */
+};
+
 /* An epoch begins. */
 void psti_loader_meter_begin(pst_loader *loader);
 /* The caller has called for a batch. */

@@ -27,7 +27,7 @@
 static bool account(pst_loader *loader, struct psti_loader_job *job)
 {
     uint64_t max = loader->options.max_errors;
-    struct pst_loader_stats *stats = &loader->stats;
+    struct pst_loader_stats *stats = &loader->meters.stats;
     uint64_t n = psti_order_n(loader->order);
     const struct pst_error *last = NULL;
     for (const struct psti_loader_bad *bad = job->bads; bad; bad = bad->next) {
@@ -37,20 +37,20 @@ static bool account(pst_loader *loader, struct psti_loader_job *job)
     stats->n_bad += job->n_bad;
     stats->n_replaced += job->n_replaced;
     stats->n_boxes_dropped += job->n_boxes_dropped;
-    loader->epoch_bad += job->n_bad;
+    loader->epoch.n_bad += job->n_bad;
     for (uint32_t i = job->n_rows; i-- > 0 && job->positions[i] >= n;)
         stats->n_padded++;
-    if (last && loader->epoch_good == 0)
-        loader->last_bad = *last;
-    if (!last || !max || loader->epoch_bad <= max)
+    if (last && loader->epoch.n_good == 0)
+        loader->epoch.last_bad = *last;
+    if (!last || !max || loader->epoch.n_bad <= max)
         return true;
     /* The error keeps place and text of the last bad sample. */
-    loader->failure = *last;
-    loader->failure.status = PST_ERROR_LIMIT;
-    snprintf(loader->failure.text, sizeof loader->failure.text,
+    loader->epoch.failure = *last;
+    loader->epoch.failure.status = PST_ERROR_LIMIT;
+    snprintf(loader->epoch.failure.text, sizeof loader->epoch.failure.text,
              "%" PRIu64 " bad samples in this epoch are more than max_errors %" PRIu64
              "; the last one: %s: %.340s",
-             loader->epoch_bad, max, pst_status_text(last->status), last->text);
+             loader->epoch.n_bad, max, pst_status_text(last->status), last->text);
     return false;
 }
 
@@ -58,12 +58,12 @@ static enum pst_status fail_for_good(pst_loader *loader, const struct pst_error 
                                      struct pst_error *err)
 {
     if (failure)
-        loader->failure = *failure;
-    loader->failed = true;
+        loader->epoch.failure = *failure;
+    loader->epoch.failed = true;
     psti_loader_run_cancel(loader); /* prepared batches after it are not needed any more */
     if (err)
-        *err = loader->failure;
-    return loader->failure.status;
+        *err = loader->epoch.failure;
+    return loader->epoch.failure.status;
 }
 
 static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
@@ -71,8 +71,8 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
     struct psti_batch_pool_stats stats;
     psti_batch_pool_stats(loader->pool, &stats);
     if (loader->placement.ops->refused(loader, &stats, err))
-        return loader->claim_status;
-    if (loader->claim_status == PST_ERROR_MEMORY)
+        return loader->queue.claim_status;
+    if (loader->queue.claim_status == PST_ERROR_MEMORY)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch");
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
                      "host_memory (%" PRIu64 " bytes) holds no other batch: you hold %u of %u; "
@@ -86,18 +86,18 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
 static enum pst_status starved(pst_loader *loader, struct pst_error *err)
 {
     struct psti_batch_pool_stats stats;
-    uint64_t step = loader->next_step;
+    uint64_t step = loader->epoch.next_step;
     psti_loader_run_cancel(loader);
     psti_batch_pool_trim(loader->pool, 1);
     psti_batch_pool_stats(loader->pool, &stats);
-    if (loader->ahead > 1) {
-        loader->ahead = 1;
+    if (loader->epoch.ahead > 1) {
+        loader->epoch.ahead = 1;
         psti_loader_fell_back(loader, PST_FALLBACK_AHEAD, 1);
         psti_loader_run_start(loader, step);
         return PST_OK;
     }
-    loader->next_step = step;
-    loader->parked = true; /* it continues at the next call */
+    loader->epoch.next_step = step;
+    loader->epoch.parked = true; /* it continues at the next call */
     if (stats.n_held + stats.n_others)
         return fail_held(loader, err);
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
@@ -108,15 +108,15 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
 
 static void move_on(pst_loader *loader, struct psti_loader_job *job)
 {
-    uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
+    uint64_t stride = (uint64_t)loader->options.batch_size * loader->epoch.ranks.world_size;
     job->batch = NULL;
     job->state = PSTI_LOADER_JOB_EMPTY;
     psti_loader_job_clear_bads(job);
-    loader->next_step++;
-    loader->state.position = loader->start + loader->next_step * stride;
-    if (loader->next_step == loader->n_steps) {
-        loader->state.epoch = loader->epoch + 1;
-        loader->state.position = 0;
+    loader->epoch.next_step++;
+    loader->epoch.state.position = loader->epoch.start + loader->epoch.next_step * stride;
+    if (loader->epoch.next_step == loader->epoch.n_steps) {
+        loader->epoch.state.epoch = loader->epoch.number + 1;
+        loader->epoch.state.position = 0;
     }
     pthread_cond_signal(loader->work);
 }
@@ -134,10 +134,10 @@ static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, 
         return fail_for_good(loader, NULL, err);
     pst_batch *batch = job->batch;
     psti_batch_pool_hand_out(batch);
-    loader->ready_wait_ns += (uint64_t)(psti_clock_ns() - job->whole_ns);
-    loader->stats.n_batches++;
-    loader->stats.n_samples += pst_batch_count(batch);
-    loader->epoch_good += pst_batch_count(batch);
+    loader->meters.ready_wait_ns += (uint64_t)(psti_clock_ns() - job->whole_ns);
+    loader->meters.stats.n_batches++;
+    loader->meters.stats.n_samples += pst_batch_count(batch);
+    loader->epoch.n_good += pst_batch_count(batch);
     *out = batch;
     move_on(loader, job);
     psti_loader_share_delivered(loader);
@@ -147,11 +147,11 @@ static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, 
 /* Gets a slot for the job whose turn has come, unless another thread is at it. */
 static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
 {
-    if (loader->pumping)
+    if (loader->queue.pumping)
         return PST_OK;
-    loader->pumping = true;
+    loader->queue.pumping = true;
     bool started = psti_loader_pump_start_job(loader);
-    loader->pumping = false;
+    loader->queue.pumping = false;
     pthread_cond_signal(
         loader->work); /* there are rows to look up, or work came while nobody else pumped */
     if (started)
@@ -167,17 +167,17 @@ static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, i
     struct pst_error cause;
     int64_t start = psti_clock_ns();
     psti_loader_meter_tick(loader);
-    loader->stall.settles = true;
+    loader->meters.stall.settles = true;
     pthread_mutex_unlock(loader->lock);
     enum pst_status status = loader->placement.ops->wait(loader, job->batch, deadline, &cause);
     if (status == PST_OK)
-        status = psti_loader_job_finish(&loader->repairer, job->batch, job->epoch, job->n_rows, job,
-                                        &cause);
+        status = psti_loader_job_finish(&loader->crew.repairer, job->batch, job->epoch, job->n_rows,
+                                        job, &cause);
     pthread_mutex_lock(loader->lock);
     psti_loader_meter_tick(loader);
-    loader->stall.settles = false;
-    loader->upload_wait_ns += (uint64_t)(psti_clock_ns() - start);
-    psti_loader_worker_merge(&loader->repairer);
+    loader->meters.stall.settles = false;
+    loader->meters.upload_wait_ns += (uint64_t)(psti_clock_ns() - start);
+    psti_loader_worker_merge(&loader->crew.repairer);
     if (status == PST_OK) {
         job->settled = true;
         return PST_OK;
@@ -230,42 +230,44 @@ static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, 
 static enum pst_status end_epoch(pst_loader *loader, struct pst_error *err)
 {
     psti_loader_share_end(loader);
-    loader->state.epoch = loader->epoch + 1; /* set also if there was no batch at all */
-    loader->state.position = 0;
-    if (loader->start > 0 || loader->epoch_good > 0 || loader->epoch_bad == 0)
+    loader->epoch.state.epoch =
+        loader->epoch.number + 1; /* set also if there was no batch at all */
+    loader->epoch.state.position = 0;
+    if (loader->epoch.start > 0 || loader->epoch.n_good > 0 || loader->epoch.n_bad == 0)
         return PST_END;
-    struct pst_error failure = loader->last_bad;
+    struct pst_error failure = loader->epoch.last_bad;
     snprintf(failure.text, sizeof failure.text,
              "all %" PRIu64 " samples of this rank's epoch are bad; the last one: %.400s",
-             loader->epoch_bad, loader->last_bad.text);
+             loader->epoch.n_bad, loader->epoch.last_bad.text);
     return fail_for_good(loader, &failure, err);
 }
 
 static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batch **out,
                                   struct pst_error *err)
 {
-    if (!loader->begun && !loader->broken)
+    if (!loader->epoch.begun && !loader->epoch.broken)
         return psti_fail(err, PST_ERROR_STATE, "loader",
                          "no epoch has begun: call pst_loader_begin or pst_loader_resume");
-    if (loader->failed) {
+    if (loader->epoch.failed) {
         if (err)
-            *err = loader->failure;
-        return loader->failure.status;
+            *err = loader->epoch.failure;
+        return loader->epoch.failure.status;
     }
     struct psti_batch_pool_stats pool;
     psti_batch_pool_stats(loader->pool, &pool);
-    loader->n_kept = pool.n_held;
-    if (loader->parked && !psti_loader_share_takes(loader))
-        psti_loader_run_start(loader, loader->next_step);
+    loader->epoch.n_kept = pool.n_held;
+    if (loader->epoch.parked && !psti_loader_share_takes(loader))
+        psti_loader_run_start(loader, loader->epoch.next_step);
     enum pst_status status = PST_OK;
     while (status == PST_OK && !*out) {
-        if (loader->next_step >= loader->n_steps) {
+        if (loader->epoch.next_step >= loader->epoch.n_steps) {
             pthread_mutex_unlock(loader->lock);
             bool settled = psti_loader_tiers_settle(loader, deadline);
             pthread_mutex_lock(loader->lock);
             return settled ? end_epoch(loader, err) : fail_busy(err);
         }
-        struct psti_loader_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
+        struct psti_loader_job *job =
+            &loader->queue.ring[loader->epoch.next_step % loader->options.prefetch];
         /* A job that is not whole belongs to the thread that starts or fills it. */
         if (job->state != PSTI_LOADER_JOB_WHOLE)
             status = advance(loader, job, deadline, err);
@@ -294,7 +296,7 @@ enum pst_status pst_loader_next_timed(pst_loader *loader, int64_t timeout_ns, ps
     psti_loader_meter_ask(loader, start);
     enum pst_status status = next_batch(loader, deadline, out, err);
     psti_loader_meter_answer(loader, status);
-    loader->stats.caller_wait_ns += (uint64_t)(psti_clock_ns() - start);
+    loader->meters.stats.caller_wait_ns += (uint64_t)(psti_clock_ns() - start);
     pthread_mutex_unlock(loader->lock);
     return status;
 }

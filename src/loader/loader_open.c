@@ -52,9 +52,9 @@ static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
                                        .repeats = options->repeats};
     if (options->n_indices && !options->indices)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_indices is set but indices is NULL");
-    loader->next_ranks = (struct psti_ranks){options->rank, options->world_size};
-    loader->ranks = loader->next_ranks;
-    enum pst_status status = psti_order_check_ranks(loader->next_ranks, err);
+    loader->epoch.next_ranks = (struct psti_ranks){options->rank, options->world_size};
+    loader->epoch.ranks = loader->epoch.next_ranks;
+    enum pst_status status = psti_order_check_ranks(loader->epoch.next_ranks, err);
     if (status == PST_OK && options->order == PST_ORDER_PAGES && !options->indices)
         status = psti_dataset_by_path(loader->dataset, &by_path, err);
     order.neighbours = by_path;
@@ -126,17 +126,17 @@ static enum pst_status open_trace(pst_loader *loader, struct pst_error *err)
     const char *path = loader->options.trace ? loader->options.trace : getenv("PENSTOCK_TRACE");
     loader->options.trace = NULL;
     enum pst_status status =
-        psti_stall_trace_open(path, getenv("PENSTOCK_NVTX"), &loader->trace, err);
-    if (status != PST_OK || !loader->trace)
+        psti_stall_trace_open(path, getenv("PENSTOCK_NVTX"), &loader->meters.trace, err);
+    if (status != PST_OK || !loader->meters.trace)
         return status;
     if (!psti_batch_pool_charge(loader->pool, PSTI_TRACE_NBYTES, false))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory (%" PRIu64 " bytes) leaves no memory for a trace",
                          loader->options.host_memory);
     loader->memory_nbytes += PSTI_TRACE_NBYTES;
-    psti_stall_trace_thread(loader->trace, 0, "caller");
+    psti_stall_trace_thread(loader->meters.trace, 0, "caller");
     for (uint32_t i = 0; i < loader->options.num_workers; i++)
-        psti_stall_trace_thread(loader->trace, i + 1, "worker");
+        psti_stall_trace_thread(loader->meters.trace, i + 1, "worker");
     return PST_OK;
 }
 
@@ -185,7 +185,7 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
     if (slots) {
         psti_batch_pool_set_alignment(loader->pool, slots->alignment);
         psti_batch_pool_set_host(loader->pool, &slots->host);
-        loader->gate = slots->gate;
+        loader->crew.gate = slots->gate;
     }
     status = psti_loader_placement_open(loader, err);
     if (status == PST_OK && loader->share)
@@ -253,15 +253,15 @@ enum pst_status psti_loader_open_in(pst_dataset *dataset, const struct pst_loade
     if (!loader)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a loader");
     pthread_mutex_init(&loader->files.lock, NULL);
-    pthread_mutex_init(&loader->reserve_lock, NULL);
+    pthread_mutex_init(&loader->crew.reserve_lock, NULL);
     psti_cond_init(&loader->done);
     psti_cond_init(&loader->runs);
     for (int i = 0; i <= PST_TIER_STORAGE; i++)
-        psti_latency_open(&loader->tiers[i]);
+        psti_latency_open(&loader->tiers.latency[i]);
     pst_dataset_retain(dataset);
     loader->dataset = dataset;
     loader->placement = psti_placement_host; /* until the options choose another one */
-    loader->n_small_pages = psti_alloc_n_small_pages();
+    loader->meters.n_small_pages = psti_alloc_n_small_pages();
     void *fields = NULL;
     enum pst_status status = psti_cpu_check_mask(err);
     if (status == PST_OK)
@@ -272,11 +272,12 @@ enum pst_status psti_loader_open_in(pst_dataset *dataset, const struct pst_loade
         status = open_parts(loader, slots, err);
     pst_loader_set_interrupt(loader, NULL, NULL);
     if (status == PST_OK) {
-        loader->state = (struct pst_loader_state){.seed = loader->options.seed,
-                                                  .n_samples = psti_order_n(loader->order),
-                                                  .order_version = PSTI_ORDER_VERSION,
-                                                  .order_hash = psti_order_hash(loader->order),
-                                                  .augment_version = PSTI_AUGMENT_VERSION};
+        loader->epoch.state =
+            (struct pst_loader_state){.seed = loader->options.seed,
+                                      .n_samples = psti_order_n(loader->order),
+                                      .order_version = PSTI_ORDER_VERSION,
+                                      .order_hash = psti_order_hash(loader->order),
+                                      .augment_version = PSTI_AUGMENT_VERSION};
         *out = loader;
         return PST_OK;
     }
@@ -297,14 +298,14 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_loader_shape_stop(loader);
     psti_loader_share_close(loader);
     psti_loader_shape_close(loader);
-    psti_free(loader->workers);
+    psti_free(loader->crew.workers);
     psti_loader_files_close(&loader->files);
     psti_loader_tiers_close(loader);
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
-    psti_free(loader->cache_plan);
-    psti_loader_training_close(&loader->training);
-    psti_free(loader->quarantine);
+    psti_free(loader->kept.plan);
+    psti_loader_training_close(&loader->kept.training);
+    psti_free(loader->quarantine.list);
     psti_free(loader->fields);
     loader->placement.ops->detach(loader->placement.own, &loader->plan);
     psti_loader_plan_clear(&loader->plan);
@@ -312,15 +313,15 @@ void pst_loader_close(pst_loader **loader_ptr)
     if (loader->pool)
         psti_batch_pool_uncharge(loader->pool,
                                  loader->memory_nbytes +
-                                     loader->quarantine_cap * sizeof *loader->quarantine);
+                                     loader->quarantine.capacity * sizeof *loader->quarantine.list);
     psti_batch_pool_close(&loader->pool);
-    psti_stall_trace_close(&loader->trace);
+    psti_stall_trace_close(&loader->meters.trace);
     pst_dataset_close(&loader->dataset);
     for (int i = 0; i <= PST_TIER_STORAGE; i++)
-        psti_latency_close(&loader->tiers[i]);
+        psti_latency_close(&loader->tiers.latency[i]);
     pthread_cond_destroy(&loader->runs);
     pthread_cond_destroy(&loader->done);
-    pthread_mutex_destroy(&loader->reserve_lock);
+    pthread_mutex_destroy(&loader->crew.reserve_lock);
     pthread_mutex_destroy(&loader->files.lock);
     psti_free(loader);
 }

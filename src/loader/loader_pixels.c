@@ -324,7 +324,7 @@ static void count(struct psti_loader_worker *worker, const struct psti_image *im
         !psti_loader_draw_may_scale(loader, image->source, &image->info))
         psti_loader_fell_back(loader, PST_FALLBACK_SCALED, good);
     worker->n_cpu += good;
-    if (good && loader->shelf && !image->shared)
+    if (good && loader->tiers.shelf && !image->shared)
         psti_loader_shelf_decoded(worker->loader);
     worker->n_partial += good && image->source->partial;
     worker->n_scaled += good && image->draw->scale_log2 > 0;

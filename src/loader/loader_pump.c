@@ -1,7 +1,7 @@
 /* loader_pump.c - keeps work coming: claims slots, looks up rows, starts their reads.
  *
- * One thread at a time pumps (loader->pumping). It releases the lock while it computes the order,
- * reads the index and submits, so that nobody waits for that. Rows are taken in the order of
+ * One thread at a time pumps (loader->queue.pumping). It releases the lock while it computes the
+ * order, reads the index and submits, so that nobody waits for that. Rows are taken in the order of
  * delivery. Each takes one block of the arena for all its items. So when the oldest row must wait
  * for memory, no younger row holds any; older rows give it back, and the row goes on. */
 #include "loader/loader_arena.h"
@@ -25,9 +25,9 @@
 static void skip_hint(pst_loader *loader, const struct psti_loader_job *job)
 {
     uint64_t window = psti_order_window(loader->order, job->positions[0]);
-    if (window == UINT64_MAX || window == loader->hinted_window)
+    if (window == UINT64_MAX || window == loader->queue.hinted_window)
         return;
-    loader->hinted_window = window;
+    loader->queue.hinted_window = window;
     psti_loader_fell_back(loader, PST_FALLBACK_PAGE_HINT, 1);
 }
 
@@ -35,7 +35,7 @@ static void skip_hint(pst_loader *loader, const struct psti_loader_job *job)
 static void hint(pst_loader *loader, const struct psti_loader_job *job)
 {
     uint64_t window = psti_order_window(loader->order, job->positions[0]), first, n;
-    if (window == UINT64_MAX || window == loader->hinted_window || !loader->plan.n_items ||
+    if (window == UINT64_MAX || window == loader->queue.hinted_window || !loader->plan.n_items ||
         loader->files.resident)
         return;
     if (pst_dataset_is_folder(loader->dataset) ||
@@ -43,7 +43,7 @@ static void hint(pst_loader *loader, const struct psti_loader_job *job)
         skip_hint(loader, job);
         return;
     }
-    loader->hinted_window = window;
+    loader->queue.hinted_window = window;
     const struct psti_loader_plan_field *field =
         &loader->plan.fields[loader->plan.fields_of_items[0]];
     uint32_t variant = (uint32_t)__builtin_ctz(field->variant_mask);
@@ -68,37 +68,43 @@ static void hint(pst_loader *loader, const struct psti_loader_job *job)
 static bool waits_for_release(const pst_loader *loader)
 {
     struct psti_batch_pool_stats stats;
-    if (loader->issue_step == loader->next_step || psti_batch_pool_has_free(loader->pool))
+    if (loader->queue.issue_step == loader->epoch.next_step ||
+        psti_batch_pool_has_free(loader->pool))
         return false;
     psti_batch_pool_stats(loader->pool, &stats);
-    return stats.n_slots >= loader->options.prefetch + (loader->n_kept ? loader->n_kept : 1);
+    return stats.n_slots >=
+           loader->options.prefetch + (loader->epoch.n_kept ? loader->epoch.n_kept : 1);
 }
 
 bool psti_loader_pump_start_job(pst_loader *loader)
 {
-    if (loader->issue_step >= loader->n_steps || loader->issue_step >= loader->issue_end ||
-        loader->issue_step >= loader->next_step + loader->ahead || waits_for_release(loader))
+    if (loader->queue.issue_step >= loader->epoch.n_steps ||
+        loader->queue.issue_step >= loader->epoch.issue_end ||
+        loader->queue.issue_step >= loader->epoch.next_step + loader->epoch.ahead ||
+        waits_for_release(loader))
         return false;
-    struct psti_loader_job *job = &loader->ring[loader->issue_step % loader->options.prefetch];
-    loader->claim_status =
+    struct psti_loader_job *job =
+        &loader->queue.ring[loader->queue.issue_step % loader->options.prefetch];
+    loader->queue.claim_status =
         loader->placement.ops->claim(loader, loader->options.batch_size, &job->batch);
-    if (loader->claim_status != PST_OK)
+    if (loader->queue.claim_status != PST_OK)
         return false;
-    uint64_t step = loader->issue_step, epoch = loader->epoch, start = loader->start;
-    struct psti_ranks ranks = loader->ranks;
+    uint64_t step = loader->queue.issue_step, epoch = loader->epoch.number,
+             start = loader->epoch.start;
+    struct psti_ranks ranks = loader->epoch.ranks;
     /* If only parts of items are read, or only some items, the kernel must not read the rest ahead.
      */
-    bool reads_parts = loader->stats.n_partial_reads > 0 || psti_loader_tiers_have_items(loader) ||
-                       loader->forms.n;
+    bool reads_parts = loader->meters.stats.n_partial_reads > 0 ||
+                       psti_loader_tiers_have_items(loader) || loader->forms.n;
     pthread_mutex_unlock(loader->lock);
-    psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
+    psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->epoch.step_base + step);
     if (!reads_parts)
         hint(loader, job);
     else
         skip_hint(loader, job);
     pthread_mutex_lock(loader->lock);
     job->state = PSTI_LOADER_JOB_RUNNING;
-    loader->issue_step++;
+    loader->queue.issue_step++;
     if (loader->in_memory)
         pthread_cond_broadcast(loader->work);
     return true;
@@ -117,10 +123,10 @@ static bool goes_before(const struct psti_loader_task *a, const struct psti_load
  * take long. They stand in the order of their batches alone. */
 static struct psti_loader_task **place_by_step(pst_loader *loader, struct psti_loader_task *task)
 {
-    uint32_t n = loader->options.prefetch, at = (uint32_t)(task->job - loader->ring);
-    struct psti_loader_task **place = &loader->ready;
+    uint32_t n = loader->options.prefetch, at = (uint32_t)(task->job - loader->queue.ring);
+    struct psti_loader_task **place = &loader->queue.ready;
     for (uint32_t i = 0; i < n; i++, at = at ? at - 1 : n - 1) {
-        const struct psti_loader_job *job = &loader->ring[at];
+        const struct psti_loader_job *job = &loader->queue.ring[at];
         if (job->ready_last && job->step <= task->job->step) {
             place = &job->ready_last->next;
             break;
@@ -132,25 +138,25 @@ static struct psti_loader_task **place_by_step(pst_loader *loader, struct psti_l
 
 static void push_ready(pst_loader *loader, struct psti_loader_task *task)
 {
-    struct psti_loader_task **at = &loader->ready;
-    if (loader->gathered)
+    struct psti_loader_task **at = &loader->queue.ready;
+    if (loader->gather.reads)
         at = place_by_step(loader, task);
-    else if (loader->ready && !goes_before(task, loader->ready_last))
-        at = &loader->ready_last->next;
-    while (!loader->gathered && *at && !goes_before(task, *at))
+    else if (loader->queue.ready && !goes_before(task, loader->queue.ready_last))
+        at = &loader->queue.ready_last->next;
+    while (!loader->gather.reads && *at && !goes_before(task, *at))
         at = &(*at)->next;
     task->next = *at;
     *at = task;
     if (!task->next)
-        loader->ready_last = task;
-    loader->n_ready++;
+        loader->queue.ready_last = task;
+    loader->queue.n_ready++;
     pthread_cond_signal(loader->work);
 }
 
 /* Tells the reads of tasks apart in a trace. */
 static uint64_t trace_id(const struct psti_loader_task *task)
 {
-    return (uint64_t)(task - task->loader->tasks);
+    return (uint64_t)(task - task->loader->queue.tasks);
 }
 
 /* One of the requests and reads that the task waits for is done. */
@@ -160,12 +166,13 @@ static void part_is_done(struct psti_loader_items *items)
     pst_loader *loader = task->loader;
     if (atomic_fetch_sub(&task->n_reading, 1) != 1)
         return;
-    if (loader->trace)
-        psti_stall_trace_overlapping(loader->trace, "read", false, psti_clock_ns(), trace_id(task));
+    if (loader->meters.trace)
+        psti_stall_trace_overlapping(loader->meters.trace, "read", false, psti_clock_ns(),
+                                     trace_id(task));
     pthread_mutex_lock(loader->lock);
     push_ready(loader, task);
     psti_loader_times_read_ends(loader);
-    if (loader->n_reading == 0 && !loader->running)
+    if (loader->queue.n_reading == 0 && !loader->epoch.running)
         pthread_cond_broadcast(&loader->done);
     pthread_mutex_unlock(loader->lock);
 }
@@ -175,8 +182,9 @@ static void begin_reading(pst_loader *loader, struct psti_loader_task *task, uin
 {
     atomic_store(&task->n_reading, n);
     psti_loader_times_read_begins(loader);
-    if (loader->trace)
-        psti_stall_trace_overlapping(loader->trace, "read", true, psti_clock_ns(), trace_id(task));
+    if (loader->meters.trace)
+        psti_stall_trace_overlapping(loader->meters.trace, "read", true, psti_clock_ns(),
+                                     trace_id(task));
 }
 
 void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task)
@@ -188,7 +196,7 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
 }
 
 /* A loader on a shelf looks up its rows as soon as it can, because others may wait for them. */
-static bool gathers(const pst_loader *loader) { return loader->gather_pays; }
+static bool gathers(const pst_loader *loader) { return loader->gather.pays; }
 
 /* Reads under way at a time of which the storage has more than this for each read are worth
  * gathering: a disk that turns, or one in a network. A local SSD takes less, and then gaps that are
@@ -202,28 +210,28 @@ static void choose_gathering(pst_loader *loader)
 {
     const struct pst_loader_options *options = &loader->options;
     struct psti_latency_figures figures;
-    bool pays = loader->gather_pays;
-    if (!loader->gathered || loader->gather_left)
+    bool pays = loader->gather.pays;
+    if (!loader->gather.reads || loader->gather.n_left)
         return;
-    psti_latency_read(&loader->tiers[PST_TIER_STORAGE], &figures);
+    psti_latency_read(&loader->tiers.latency[PST_TIER_STORAGE], &figures);
     if (figures.n >= PAYS_AFTER && figures.bytes_per_second > 0) {
         double each = (double)figures.nbytes * 1e9 / figures.bytes_per_second / (double)figures.n;
         pays = each >= (pays ? PAYS_NO_MORE_NS : PAYS_NS);
     }
     if (options->throttle_bytes_per_second > 0 || options->throttle_latency_seconds > 0)
         pays = true;
-    loader->gather_pays = pays && !loader->shelf;
-    psti_storage_set_gap(loader->storage, loader->gather_pays ? UINT64_MAX : 0);
+    loader->gather.pays = pays && !loader->tiers.shelf;
+    psti_storage_set_gap(loader->storage, loader->gather.pays ? UINT64_MAX : 0);
 }
 
 /* Rows of a gathering that begins at that position: the rest of its window, or an equal part of it.
  */
 static uint32_t rows_wanted(const pst_loader *loader, uint64_t position, uint64_t end)
 {
-    uint64_t left = (end - position - 1) / loader->ranks.world_size + 1;
-    if (left <= loader->n_gather_max)
+    uint64_t left = (end - position - 1) / loader->epoch.ranks.world_size + 1;
+    if (left <= loader->gather.n_rows_max)
         return (uint32_t)left;
-    uint64_t n_parts = (left - 1) / loader->n_gather + 1;
+    uint64_t n_parts = (left - 1) / loader->gather.n_rows + 1;
     return (uint32_t)((left - 1) / n_parts + 1);
 }
 
@@ -231,8 +239,9 @@ static uint32_t rows_wanted(const pst_loader *loader, uint64_t position, uint64_
  * *all: waiting would bring no more. */
 static uint32_t count_rows(const pst_loader *loader, bool *all)
 {
-    const struct psti_loader_task *pending = loader->pending;
-    uint64_t step = loader->row_step < loader->next_step ? loader->next_step : loader->row_step;
+    const struct psti_loader_task *pending = loader->queue.pending;
+    uint64_t step = loader->queue.row_step < loader->epoch.next_step ? loader->epoch.next_step
+                                                                     : loader->queue.row_step;
     uint64_t end = 0;
     uint32_t n = 0, most = 1;
     *all = false;
@@ -242,8 +251,8 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
         most = rows_wanted(loader, first, end);
         n = 1;
     }
-    for (; step < loader->issue_step && n < most && !*all; step++) {
-        const struct psti_loader_job *job = &loader->ring[step % loader->options.prefetch];
+    for (; step < loader->queue.issue_step && n < most && !*all; step++) {
+        const struct psti_loader_job *job = &loader->queue.ring[step % loader->options.prefetch];
         uint32_t n_rows = job->n_rows - job->next_row;
         if (n_rows == 0)
             continue;
@@ -256,7 +265,7 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
         *all = left <= n_rows;
         n += *all ? (uint32_t)left : n_rows;
     }
-    *all |= n >= most || step == loader->n_steps;
+    *all |= n >= most || step == loader->epoch.n_steps;
     return n < most ? n : most;
 }
 
@@ -264,9 +273,11 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
  * delivered, so waiting brings no neighbours. */
 static bool is_needed(const pst_loader *loader)
 {
-    const struct psti_loader_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
-    return loader->next_step < loader->issue_step &&
-           (job->next_row < job->n_rows || (loader->pending && loader->pending->job == job));
+    const struct psti_loader_job *job =
+        &loader->queue.ring[loader->epoch.next_step % loader->options.prefetch];
+    return loader->epoch.next_step < loader->queue.issue_step &&
+           (job->next_row < job->n_rows ||
+            (loader->queue.pending && loader->queue.pending->job == job));
 }
 
 /* Begins a gathering, if none is under way: when all rows that it wants can be looked up, or the
@@ -274,59 +285,62 @@ static bool is_needed(const pst_loader *loader)
  * now. */
 static bool begin_gathering(pst_loader *loader)
 {
-    bool all, idle = loader->n_free_tasks + (loader->pending != NULL) == loader->n_tasks;
-    if (loader->gather_left)
+    bool all, idle = loader->queue.n_free_tasks + (loader->queue.pending != NULL) ==
+                     loader->queue.n_tasks;
+    if (loader->gather.n_left)
         return true;
-    if (!idle && loader->arena.nbytes_used > loader->arena.nbytes / 2)
+    if (!idle && loader->queue.arena.nbytes_used > loader->queue.arena.nbytes / 2)
         return false;
     uint32_t n = count_rows(loader, &all);
-    if (n == 0 || (!idle && loader->n_free_tasks < n) || (!all && !is_needed(loader)))
+    if (n == 0 || (!idle && loader->queue.n_free_tasks < n) || (!all && !is_needed(loader)))
         return false;
-    loader->gather_left = n - (loader->pending != NULL);
-    loader->gather_nbytes = loader->arena.nbytes - loader->arena.nbytes_used;
-    if (loader->gather_nbytes > loader->arena.nbytes / 2)
-        loader->gather_nbytes = loader->arena.nbytes / 2;
+    loader->gather.n_left = n - (loader->queue.pending != NULL);
+    loader->gather.nbytes_left = loader->queue.arena.nbytes - loader->queue.arena.nbytes_used;
+    if (loader->gather.nbytes_left > loader->queue.arena.nbytes / 2)
+        loader->gather.nbytes_left = loader->queue.arena.nbytes / 2;
     return true;
 }
 
 static void take_of_gathering(pst_loader *loader, size_t nbytes)
 {
-    if (nbytes >= loader->gather_nbytes)
-        loader->gather_left = 0;
+    if (nbytes >= loader->gather.nbytes_left)
+        loader->gather.n_left = 0;
     else
-        loader->gather_nbytes -= nbytes;
+        loader->gather.nbytes_left -= nbytes;
 }
 
 /* True if as many rows are under way as there may be where they are not gathered: the bytes of more
  * would leave the caches before they are decoded. */
 static bool is_full(const pst_loader *loader)
 {
-    return loader->gathered && loader->n_tasks - loader->n_free_tasks >= loader->n_tasks_alone;
+    return loader->gather.reads &&
+           loader->queue.n_tasks - loader->queue.n_free_tasks >= loader->gather.n_tasks_alone;
 }
 
-/* Looks up the next row that nobody has: loader->pending. False: there is none, or no free task. */
+/* Looks up the next row that nobody has: loader->queue.pending. False: there is none, or no free
+ * task. */
 static bool look_up_next(pst_loader *loader)
 {
     struct psti_loader_job *job = NULL;
-    struct psti_loader_task *task = loader->free_tasks;
-    if (loader->row_step < loader->next_step)
-        loader->row_step = loader->next_step;
-    while (loader->row_step < loader->issue_step) {
-        job = &loader->ring[loader->row_step % loader->options.prefetch];
+    struct psti_loader_task *task = loader->queue.free_tasks;
+    if (loader->queue.row_step < loader->epoch.next_step)
+        loader->queue.row_step = loader->epoch.next_step;
+    while (loader->queue.row_step < loader->queue.issue_step) {
+        job = &loader->queue.ring[loader->queue.row_step % loader->options.prefetch];
         if (job->next_row < job->n_rows)
             break;
-        loader->row_step++;
+        loader->queue.row_step++;
         job = NULL;
     }
-    if (!job || !task || (gathers(loader) ? !loader->gather_left : is_full(loader)))
+    if (!job || !task || (gathers(loader) ? !loader->gather.n_left : is_full(loader)))
         return false;
-    loader->gather_left -= gathers(loader);
-    loader->free_tasks = task->next;
-    loader->n_free_tasks--;
+    loader->gather.n_left -= gathers(loader);
+    loader->queue.free_tasks = task->next;
+    loader->queue.n_free_tasks--;
     task->job = job;
     task->row = job->next_row++;
     task->block = NULL;
-    loader->pump_again = true;
+    loader->queue.pump_again = true;
     pthread_mutex_unlock(loader->lock);
     const struct psti_draw_key key = psti_loader_job_key(loader, job, task->row);
     task->status =
@@ -338,7 +352,7 @@ static bool look_up_next(pst_loader *loader)
     psti_loader_tiers_join(loader, located ? &task->items : NULL, key.epoch,
                            job->positions[task->row]);
     pthread_mutex_lock(loader->lock);
-    loader->pending = task;
+    loader->queue.pending = task;
     return true;
 }
 
@@ -351,7 +365,7 @@ struct parts {
 /* True if another row fits, whatever it needs. */
 static bool has_room(const pst_loader *loader, const struct parts *parts)
 {
-    uint32_t n_items = loader->plan.n_items, n_others = 0, last = loader->n_tiers - 1;
+    uint32_t n_items = loader->plan.n_items, n_others = 0, last = loader->tiers.n - 1;
     for (uint32_t i = 0; i < last; i++)
         n_others += parts->asked[i].n;
     return parts->asked[last].n + n_items <= parts->n_reads_max &&
@@ -361,7 +375,7 @@ static bool has_room(const pst_loader *loader, const struct parts *parts)
 static bool is_empty(const pst_loader *loader, const struct parts *parts)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
         n += parts->asked[i].n;
     return n == 0;
 }
@@ -369,19 +383,19 @@ static bool is_empty(const pst_loader *loader, const struct parts *parts)
 /* Finds a task whose requests can be submitted and adds them to `parts`. NULL: nothing more now. */
 static struct psti_loader_task *next_task(pst_loader *loader, struct parts *parts)
 {
-    while (loader->running && (loader->pending || look_up_next(loader))) {
-        struct psti_loader_task *task = loader->pending;
-        if (!loader->running)
+    while (loader->epoch.running && (loader->queue.pending || look_up_next(loader))) {
+        struct psti_loader_task *task = loader->queue.pending;
+        if (!loader->epoch.running)
             return NULL;
         if (task->items.block_nbytes) {
-            task->block = psti_loader_arena_alloc(&loader->arena, task->items.block_nbytes);
+            task->block = psti_loader_arena_alloc(&loader->queue.arena, task->items.block_nbytes);
             if (!task->block) {
-                loader->gather_left = 0;
+                loader->gather.n_left = 0;
                 return NULL;
             }
             take_of_gathering(loader, task->items.block_nbytes);
         }
-        loader->pending = NULL;
+        loader->queue.pending = NULL;
         uint32_t n = 0;
         if (task->status == PST_OK) {
             psti_loader_row_place(loader, &task->items, task->block);
@@ -403,18 +417,18 @@ static bool submit_some(pst_loader *loader)
 {
     struct parts parts = {.n_reads_max = PSTI_LOADER_ASKED_MAX};
     choose_gathering(loader);
-    loader->crowded = psti_loader_tiers_are_crowded(loader);
-    if (loader->crowded)
+    loader->queue.crowded = psti_loader_tiers_are_crowded(loader);
+    if (loader->queue.crowded)
         return false;
     if (gathers(loader))
-        parts.n_reads_max = loader->n_gather_max * loader->plan.n_items;
+        parts.n_reads_max = loader->gather.n_rows_max * loader->plan.n_items;
     if (gathers(loader) && !begin_gathering(loader))
         return false;
     while (has_room(loader, &parts) && next_task(loader, &parts))
         ;
     if (is_empty(loader, &parts))
         return false;
-    loader->pump_again = true;
+    loader->queue.pump_again = true;
     pthread_mutex_unlock(loader->lock);
     psti_loader_tiers_submit(loader, parts.asked);
     pthread_mutex_lock(loader->lock);
@@ -423,27 +437,28 @@ static bool submit_some(pst_loader *loader)
 
 int64_t psti_loader_pump(pst_loader *loader, int64_t now_ns)
 {
-    if (loader->pumping || !loader->running)
+    if (loader->queue.pumping || !loader->epoch.running)
         return now_ns;
     int64_t start = now_ns ? now_ns : psti_clock_ns();
     psti_loader_meter_tick_at(loader, start);
-    loader->pumping = true;
+    loader->queue.pumping = true;
     do {
         /* This thread sets it when it releases the lock: something may have changed then. */
-        loader->pump_again = false;
-        while (loader->running && psti_loader_pump_start_job(loader))
+        loader->queue.pump_again = false;
+        while (loader->epoch.running && psti_loader_pump_start_job(loader))
             ;
-        while (!loader->in_memory && loader->running && submit_some(loader))
+        while (!loader->in_memory && loader->epoch.running && submit_some(loader))
             ;
-    } while (loader->running && loader->pump_again && !loader->pending);
+    } while (loader->epoch.running && loader->queue.pump_again && !loader->queue.pending);
     now_ns = psti_clock_ns();
     psti_loader_meter_tick_at(loader, now_ns);
-    loader->pumping = false;
-    loader->pump_ns += (uint64_t)(now_ns - start);
+    loader->queue.pumping = false;
+    loader->meters.pump_ns += (uint64_t)(now_ns - start);
     /* Two kinds of threads wait for the end of pumping: one that cancels the epoch, and a caller
      * whose job could not be started. In other cases nobody is woken. */
-    if (!loader->running ||
-        loader->ring[loader->next_step % loader->options.prefetch].state == PSTI_LOADER_JOB_EMPTY)
+    if (!loader->epoch.running ||
+        loader->queue.ring[loader->epoch.next_step % loader->options.prefetch].state ==
+            PSTI_LOADER_JOB_EMPTY)
         pthread_cond_broadcast(&loader->done);
     return now_ns;
 }
@@ -451,9 +466,9 @@ int64_t psti_loader_pump(pst_loader *loader, int64_t now_ns)
 void psti_loader_pump_free_task(pst_loader *loader, struct psti_loader_task *task)
 {
     if (task->block)
-        psti_loader_arena_free(&loader->arena, task->block);
+        psti_loader_arena_free(&loader->queue.arena, task->block);
     task->block = NULL;
-    task->next = loader->free_tasks;
-    loader->free_tasks = task;
-    loader->n_free_tasks++;
+    task->next = loader->queue.free_tasks;
+    loader->queue.free_tasks = task;
+    loader->queue.n_free_tasks++;
 }

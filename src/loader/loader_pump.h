@@ -5,8 +5,8 @@
 
 #include "loader/loader_job.h"
 
-/* Starts the next job if it may be under way and gets a slot. Otherwise loader->claim_status says
- * why not. The lock must be held, and is released meanwhile. */
+/* Starts the next job if it may be under way and gets a slot. Otherwise loader->queue.claim_status
+ * says why not. The lock must be held, and is released meanwhile. */
 bool psti_loader_pump_start_job(pst_loader *loader);
 /* Starts as many jobs and reads as fit. now_ns: the time if it was just read, else 0. Returns the
  * time at its end; now_ns if there was nothing to do. The lock must be held, and is released

@@ -14,33 +14,33 @@
 
 void psti_loader_quarantine_add(pst_loader *loader, const struct pst_error *what)
 {
-    for (uint32_t i = 0; i < loader->n_quarantined; i++)
-        if (loader->quarantine[i].sample == what->sample)
+    for (uint32_t i = 0; i < loader->quarantine.n; i++)
+        if (loader->quarantine.list[i].sample == what->sample)
             return; /* known from an earlier epoch */
-    if (loader->n_quarantined == QUARANTINE_MAX)
+    if (loader->quarantine.n == QUARANTINE_MAX)
         return;
-    if (loader->n_quarantined == loader->quarantine_cap) {
-        uint32_t cap = loader->quarantine_cap ? 2 * loader->quarantine_cap : 16;
-        uint64_t more = (cap - loader->quarantine_cap) * sizeof *loader->quarantine;
+    if (loader->quarantine.n == loader->quarantine.capacity) {
+        uint32_t cap = loader->quarantine.capacity ? 2 * loader->quarantine.capacity : 16;
+        uint64_t more = (cap - loader->quarantine.capacity) * sizeof *loader->quarantine.list;
         if (!psti_batch_pool_charge(loader->pool, more, false))
             return;
         struct pst_error *grown =
-            psti_realloc(loader->quarantine, cap * sizeof *loader->quarantine);
+            psti_realloc(loader->quarantine.list, cap * sizeof *loader->quarantine.list);
         if (!grown) {
             psti_batch_pool_uncharge(loader->pool, more);
             return; /* only the list is cut; the counts are right */
         }
-        loader->quarantine = grown;
-        loader->quarantine_cap = cap;
+        loader->quarantine.list = grown;
+        loader->quarantine.capacity = cap;
     }
-    loader->quarantine[loader->n_quarantined++] = *what;
+    loader->quarantine.list[loader->quarantine.n++] = *what;
 }
 
 void psti_loader_quarantine_count(pst_loader *loader, const struct pst_error *what)
 {
     pthread_mutex_lock(loader->lock);
     psti_loader_quarantine_add(loader, what);
-    loader->stats.n_bad++;
+    loader->meters.stats.n_bad++;
     pthread_mutex_unlock(loader->lock);
 }
 
@@ -49,7 +49,7 @@ uint64_t pst_loader_n_quarantined(const pst_loader *loader)
     if (psti_batch_pool_is_forked(loader->pool))
         return 0;
     pthread_mutex_lock(loader->lock);
-    uint64_t n = loader->n_quarantined;
+    uint64_t n = loader->quarantine.n;
     pthread_mutex_unlock(loader->lock);
     return n;
 }
@@ -61,12 +61,12 @@ enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i, str
         return psti_loader_fail_forked(err);
     enum pst_status status = PST_OK;
     pthread_mutex_lock(loader->lock);
-    if (i < loader->n_quarantined)
-        *what = loader->quarantine[i];
+    if (i < loader->quarantine.n)
+        *what = loader->quarantine.list[i];
     else
         status = psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                            "there is no bad sample %llu: the list has %llu", (unsigned long long)i,
-                           (unsigned long long)loader->n_quarantined);
+                           (unsigned long long)loader->quarantine.n);
     pthread_mutex_unlock(loader->lock);
     return status;
 }

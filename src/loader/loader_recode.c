@@ -2,10 +2,10 @@
  *
  * In: the bytes of an item whose row was filled. Out: the item in the form that the set keeps. The
  * worker that filled the row does it at once, with its own decoder and that decoder's scratch. All
- * other memory is at most loader->recode_nbytes, which was charged when the loader was opened. So
- * an image's size alone decides if there is memory to re-code it. One that cannot be re-coded stays
- * as it is. If options.cache_resolution says so, the item is a picture at the training size instead
- * (loader_training.c). */
+ * other memory is at most loader->kept.recode_nbytes, which was charged when the loader was opened.
+ * So an image's size alone decides if there is memory to re-code it. One that cannot be re-coded
+ * stays as it is. If options.cache_resolution says so, the item is a picture at the training size
+ * instead (loader_training.c). */
 #include "decode/decode_recode.h"
 #include "loader/loader_follow.h"
 #include "loader/loader_handle.h"
@@ -53,7 +53,7 @@ static bool is_turned(struct psti_loader_worker *worker, const struct psti_loade
 static const struct psti_training_field *rule_of(const struct psti_loader_worker *worker,
                                                  const struct psti_loader_plan_field *field)
 {
-    const struct psti_training *rule = worker->loader->training;
+    const struct psti_training *rule = worker->loader->kept.training;
     return rule ? psti_loader_training_field_of(rule, field->i_field) : NULL;
 }
 
@@ -67,7 +67,7 @@ static struct psti_recode_tools tools_of(struct psti_loader_worker *worker, int 
     return (struct psti_recode_tools){
         .decoder = give_decoder,
         .ctx = worker,
-        .nbytes_max = held < loader->recode_nbytes ? loader->recode_nbytes - held : 0};
+        .nbytes_max = held < loader->kept.recode_nbytes ? loader->kept.recode_nbytes - held : 0};
 }
 
 /* Makes a picture at the training size, if the rule is for the field. */
@@ -128,7 +128,7 @@ static enum psti_recode_result take_ahead(struct psti_loader_worker *worker,
                                           struct psti_buffer *picture, struct psti_buffer *out,
                                           struct psti_recoded *recoded)
 {
-    const struct psti_training *rule = worker->loader->training;
+    const struct psti_training *rule = worker->loader->kept.training;
     const struct psti_recode_tools tools = tools_of(worker, field->i_item);
     if (rule->form != PST_CACHE_FORM_RAW)
         return psti_loader_training_encode(&tools, rule->form, picture->bytes, out, recoded) ==
@@ -155,14 +155,14 @@ enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
     enum psti_recode_result result = PSTI_RECODE_NOT_FOR;
     if (picture && picture->bytes)
         result = take_ahead(worker, field, picture, out, &recoded);
-    else if (loader->training)
-        result = make_smaller(worker, field, loader->training->form, &image, out, &recoded);
+    else if (loader->kept.training)
+        result = make_smaller(worker, field, loader->kept.training->form, &image, out, &recoded);
     if (result == PSTI_RECODE_NOT_FOR &&
-        psti_recode_has_field(loader->recode_key, field->i_field)) {
+        psti_recode_has_field(loader->kept.recode_key, field->i_field)) {
         const struct psti_recode_tools tools = tools_of(worker, field->i_item);
         bit = 0;
-        result =
-            psti_decode_recode(&tools, psti_recode_form(loader->recode_key), &image, out, &recoded);
+        result = psti_decode_recode(&tools, psti_recode_form(loader->kept.recode_key), &image, out,
+                                    &recoded);
     }
     if (result == PSTI_RECODE_DONE)
         *item = (struct psti_cache_span){recoded.bytes, recoded.nbytes,

@@ -281,7 +281,7 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
     size_t total = psti_round_up(nbytes + nbytes / 8, 4096);
     /* It is large enough for the largest row at once, if that is not much. */
     if (total < loader->block_nbytes_max &&
-        loader->block_nbytes_max <= loader->options.host_memory / 8 / loader->n_workers)
+        loader->block_nbytes_max <= loader->options.host_memory / 8 / loader->crew.n)
         total = psti_round_up((size_t)loader->block_nbytes_max, 4096);
     if (psti_batch_pool_charge(loader->pool, total, false)) {
         void *memory = psti_alloc_aligned(alignment, total);
@@ -294,7 +294,7 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
         return memory;
     }
     if (!worker->has_reserve) {
-        pthread_mutex_lock(&loader->reserve_lock);
+        pthread_mutex_lock(&loader->crew.reserve_lock);
         worker->has_reserve = true;
     }
     if (!psti_batch_pool_charge(loader->pool, nbytes,

@@ -32,14 +32,15 @@ struct work {
 
 static bool take_rows(pst_loader *loader, struct work *work)
 {
-    if (loader->row_step < loader->next_step)
-        loader->row_step = loader->next_step;
-    while (loader->row_step < loader->issue_step) {
-        struct psti_loader_job *job = &loader->ring[loader->row_step % loader->options.prefetch];
+    if (loader->queue.row_step < loader->epoch.next_step)
+        loader->queue.row_step = loader->epoch.next_step;
+    while (loader->queue.row_step < loader->queue.issue_step) {
+        struct psti_loader_job *job =
+            &loader->queue.ring[loader->queue.row_step % loader->options.prefetch];
         uint32_t left = job->n_rows - job->next_row;
-        uint32_t n = job->n_rows / (4 * loader->n_workers);
+        uint32_t n = job->n_rows / (4 * loader->crew.n);
         if (left == 0) {
-            loader->row_step++;
+            loader->queue.row_step++;
             continue;
         }
         n = n < 1 ? 1 : n > ROWS_AT_ONCE ? ROWS_AT_ONCE : n;
@@ -61,11 +62,11 @@ static void forget_last(struct psti_loader_task *task)
  * workers are idle. */
 static bool take_tasks(pst_loader *loader, struct work *work)
 {
-    uint32_t n = loader->n_ready / loader->n_workers;
-    if (!loader->ready)
+    uint32_t n = loader->queue.n_ready / loader->crew.n;
+    if (!loader->queue.ready)
         return false;
     n = n < 1 ? 1 : n > TASKS_AT_ONCE ? TASKS_AT_ONCE : n;
-    struct psti_loader_task *last = loader->ready;
+    struct psti_loader_task *last = loader->queue.ready;
     uint32_t i = 1;
     forget_last(last);
     for (; i < n && last->copies && last->next->copies; i++) {
@@ -73,10 +74,10 @@ static bool take_tasks(pst_loader *loader, struct work *work)
         forget_last(last);
     }
     n = i;
-    *work = (struct work){.tasks = loader->ready, .n = n};
-    loader->ready = last->next;
+    *work = (struct work){.tasks = loader->queue.ready, .n = n};
+    loader->queue.ready = last->next;
     last->next = NULL;
-    loader->n_ready -= n;
+    loader->queue.n_ready -= n;
     return true;
 }
 
@@ -95,7 +96,7 @@ static void do_rows(struct psti_loader_worker *worker, const struct work *work)
     pst_loader *loader = worker->loader;
     int64_t start = psti_clock_ns();
     for (uint32_t i = 0; i < work->n; i++) {
-        if (atomic_load_explicit(&loader->cancelled, memory_order_relaxed))
+        if (atomic_load_explicit(&loader->queue.cancelled, memory_order_relaxed))
             return;
         do_row(worker, work->job, work->first + i);
     }
@@ -137,7 +138,7 @@ static void do_work(struct psti_loader_worker *worker, struct work *work)
         return;
     }
     for (struct psti_loader_task **at = &work->tasks, *task; (task = *at) != NULL;) {
-        bool drop = atomic_load_explicit(&worker->loader->cancelled, memory_order_relaxed);
+        bool drop = atomic_load_explicit(&worker->loader->queue.cancelled, memory_order_relaxed);
         if (!drop &&
             psti_loader_row_advance(worker->loader, &task->items, &task->status, &task->err)) {
             *at = task->next;
@@ -155,7 +156,7 @@ static void do_work(struct psti_loader_worker *worker, struct work *work)
 /* The same inside the gate, if there is one. */
 static void do_work_inside(struct psti_loader_worker *worker, struct work *work)
 {
-    struct psti_gate *gate = worker->loader->gate;
+    struct psti_gate *gate = worker->loader->crew.gate;
     if (gate)
         psti_gate_enter(gate);
     do_work(worker, work);
@@ -169,14 +170,14 @@ static void end_work(struct psti_loader_worker *worker, struct work *work)
 {
     pst_loader *loader = worker->loader;
     psti_loader_worker_merge(worker);
-    if (work->job && loader->running)
+    if (work->job && loader->epoch.running)
         psti_loader_job_rows_done(worker, work->job, work->n);
     while (work->tasks) {
         struct psti_loader_task *task = work->tasks;
         struct psti_loader_job *job = task->job;
         work->tasks = task->next;
         psti_loader_pump_free_task(loader, task);
-        if (loader->running)
+        if (loader->epoch.running)
             psti_loader_job_rows_done(worker, job, 1);
     }
 }
@@ -185,10 +186,10 @@ static void end_work(struct psti_loader_worker *worker, struct work *work)
 static int64_t pump(struct psti_loader_worker *worker, int64_t now)
 {
     pst_loader *loader = worker->loader;
-    int64_t start = loader->trace ? psti_clock_ns() : 0;
+    int64_t start = loader->meters.trace ? psti_clock_ns() : 0;
     now = psti_loader_pump(loader, now);
-    if (loader->trace && now - start > TRACED_PUMP_NS)
-        psti_stall_trace_span(loader->trace, worker->meter.tid, "look up rows", start, now,
+    if (loader->meters.trace && now - start > TRACED_PUMP_NS)
+        psti_stall_trace_span(loader->meters.trace, worker->meter.tid, "look up rows", start, now,
                               UINT64_MAX, UINT64_MAX);
     return now;
 }
@@ -199,20 +200,20 @@ void psti_loader_run_worker(void *arg)
     pst_loader *loader = worker->loader;
     int64_t now = 0; /* the time, if it was just read with the lock held */
     pthread_mutex_lock(loader->lock);
-    while (!loader->closing) {
+    while (!loader->epoch.closing) {
         struct work work;
         now = pump(worker, now);
-        bool found = loader->running &&
+        bool found = loader->epoch.running &&
                      (loader->in_memory ? take_rows(loader, &work) : take_tasks(loader, &work));
         bool lags = !found && psti_loader_worker_lags(worker);
         if (!found && !lags) {
-            if (!loader->closing)
+            if (!loader->epoch.closing)
                 psti_loader_times_wait_for_work(loader, &worker->meter);
             now = 0;
             continue;
         }
         psti_loader_meter_tick_at(loader, now);
-        loader->n_busy++;
+        loader->queue.n_busy++;
         pthread_mutex_unlock(loader->lock);
         if (lags)
             psti_loader_worker_catch_up(worker);
@@ -222,7 +223,7 @@ void psti_loader_run_worker(void *arg)
         if (!lags)
             end_work(worker, &work);
         now = psti_loader_meter_tick(loader);
-        if (--loader->n_busy == 0 && !loader->running)
+        if (--loader->queue.n_busy == 0 && !loader->epoch.running)
             pthread_cond_broadcast(&loader->done);
     }
     pthread_mutex_unlock(loader->lock);
@@ -241,7 +242,7 @@ static void make_row_here(struct psti_loader_worker *worker, struct psti_loader_
 
 void psti_loader_run_row_here(pst_loader *loader, struct psti_loader_job *job, int64_t deadline)
 {
-    struct psti_loader_worker *worker = &loader->workers[0];
+    struct psti_loader_worker *worker = &loader->crew.workers[0];
     bool make = !worker->holds_row;
     uint32_t row = make ? job->next_row++ : 0;
     pthread_mutex_unlock(loader->lock);
@@ -262,47 +263,47 @@ void psti_loader_run_row_here(pst_loader *loader, struct psti_loader_job *job, i
 
 void psti_loader_run_start(pst_loader *loader, uint64_t step)
 {
-    loader->next_step = loader->issue_step = loader->row_step = step;
-    loader->hinted_window = UINT64_MAX;
-    loader->gather_left = 0;
-    atomic_store(&loader->cancelled, false);
-    loader->running = true;
-    loader->parked = false;
+    loader->epoch.next_step = loader->queue.issue_step = loader->queue.row_step = step;
+    loader->queue.hinted_window = UINT64_MAX;
+    loader->gather.n_left = 0;
+    atomic_store(&loader->queue.cancelled, false);
+    loader->epoch.running = true;
+    loader->epoch.parked = false;
     pthread_cond_broadcast(loader->work);
     pthread_cond_broadcast(&loader->runs);
 }
 
 static void drop_tasks(pst_loader *loader)
 {
-    if (loader->pending) {
-        if (loader->pending->status == PST_OK)
-            psti_loader_tiers_release(loader, &loader->pending->items);
-        psti_loader_pump_free_task(loader, loader->pending);
-        loader->pending = NULL;
+    if (loader->queue.pending) {
+        if (loader->queue.pending->status == PST_OK)
+            psti_loader_tiers_release(loader, &loader->queue.pending->items);
+        psti_loader_pump_free_task(loader, loader->queue.pending);
+        loader->queue.pending = NULL;
     }
-    while (loader->ready) {
-        struct psti_loader_task *task = loader->ready;
-        loader->ready = task->next;
+    while (loader->queue.ready) {
+        struct psti_loader_task *task = loader->queue.ready;
+        loader->queue.ready = task->next;
         forget_last(task);
         psti_loader_tiers_release(loader, &task->items);
         psti_loader_pump_free_task(loader, task);
     }
-    loader->n_ready = 0;
+    loader->queue.n_ready = 0;
 }
 
 void psti_loader_run_cancel(pst_loader *loader)
 {
-    loader->running = false;
-    atomic_store(&loader->cancelled, true);
+    loader->epoch.running = false;
+    atomic_store(&loader->queue.cancelled, true);
     psti_loader_tiers_cancel(loader);
-    while (loader->pumping || loader->n_reading || loader->n_busy)
+    while (loader->queue.pumping || loader->queue.n_reading || loader->queue.n_busy)
         pthread_cond_wait(&loader->done, loader->lock);
     psti_loader_tiers_resume(loader);
-    if (loader->workers)
-        loader->workers[0].holds_row = false;
+    if (loader->crew.workers)
+        loader->crew.workers[0].holds_row = false;
     drop_tasks(loader);
-    for (uint32_t i = 0; loader->ring && i < loader->options.prefetch; i++) {
-        struct psti_loader_job *job = &loader->ring[i];
+    for (uint32_t i = 0; loader->queue.ring && i < loader->options.prefetch; i++) {
+        struct psti_loader_job *job = &loader->queue.ring[i];
         if (job->batch) {
             loader->placement.ops->quiesce(loader, job->batch);
             psti_batch_pool_put_back(job->batch);

@@ -156,8 +156,8 @@ static void exchange(pst_loader *loader, struct shape *other)
     SWAP(loader->plan, other->plan);
     SWAP(loader->pool, other->pool);
     SWAP(loader->placement, other->placement);
-    SWAP(loader->training, other->training);
-    SWAP(loader->cache_key, other->cache_key);
+    SWAP(loader->kept.training, other->training);
+    SWAP(loader->kept.key, other->cache_key);
     SWAP(loader->options.batch_size, other->batch_size);
     psti_order_set_batch_size(loader->order, loader->options.batch_size);
 }
@@ -214,9 +214,9 @@ static void put_back(pst_loader *loader, struct shape *former)
     if (status == PST_OK)
         return;
     close_shape(loader);
-    loader->broken = true;
-    loader->failed = true;
-    loader->failure = err;
+    loader->epoch.broken = true;
+    loader->epoch.failed = true;
+    loader->epoch.failure = err;
 }
 
 static enum pst_status change(pst_loader *loader, struct shape *shape, struct pst_error *err)
@@ -226,7 +226,7 @@ static enum pst_status change(pst_loader *loader, struct shape *shape, struct ps
     enum pst_status status = open_shape(loader, err);
     if (status != PST_OK)
         put_back(loader, shape);
-    if (loader->broken)
+    if (loader->epoch.broken)
         return status;
     pthread_mutex_lock(loader->lock);
     psti_loader_go_on(loader);
@@ -238,7 +238,7 @@ static enum pst_status check_settings(const pst_loader *loader,
                                       const struct pst_loader_settings *settings,
                                       struct pst_error *err)
 {
-    if (loader->share || loader->shelf)
+    if (loader->share || loader->tiers.shelf)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
                          "a loader that shares gets batches that its whole group has agreed on, so "
                          "its size and batch_size cannot be set: close it, and open one with other "

@@ -74,8 +74,9 @@ uint32_t psti_loader_shape_tasks_max(const pst_loader *loader)
  * that spares a short one at the end of a window. */
 static void set_gatherings(pst_loader *loader, uint64_t n_rows)
 {
-    loader->n_gather = n_rows > 1 ? (uint32_t)(n_rows / 2) : 1;
-    loader->n_gather_max = n_rows > 3 ? (uint32_t)(n_rows - n_rows / 4) : loader->n_gather;
+    loader->gather.n_rows = n_rows > 1 ? (uint32_t)(n_rows / 2) : 1;
+    loader->gather.n_rows_max =
+        n_rows > 3 ? (uint32_t)(n_rows - n_rows / 4) : loader->gather.n_rows;
 }
 
 /* Decides how many rows are under way. While the rows of one gathering are prepared, those of the
@@ -85,11 +86,11 @@ static void set_tasks(pst_loader *loader)
     const struct pst_loader_options *options = &loader->options;
     uint64_t rows = (uint64_t)options->batch_size * options->prefetch;
     uint32_t most = psti_loader_shape_tasks_max(loader);
-    loader->n_tasks = rows < most ? (uint32_t)rows : most;
-    loader->n_tasks_alone = n_tasks_alone(options);
-    loader->n_gather = loader->n_gather_max = 0;
+    loader->queue.n_tasks = rows < most ? (uint32_t)rows : most;
+    loader->gather.n_tasks_alone = n_tasks_alone(options);
+    loader->gather.n_rows = loader->gather.n_rows_max = 0;
     if (psti_loader_shape_gathers(loader))
-        set_gatherings(loader, loader->n_tasks);
+        set_gatherings(loader, loader->queue.n_tasks);
 }
 
 static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint64_t item,
@@ -136,10 +137,11 @@ static enum pst_status charge_jobs(pst_loader *loader, struct pst_error *err)
     if (pst_dataset_is_folder(loader->dataset))
         row += (plan->n_items + 1) * (uint64_t)PSTI_PATH_NBYTES;
     uint64_t n_rows = options->num_workers ? options->num_workers : 1;
-    n_rows += loader->in_memory ? 0 : loader->n_tasks;
+    n_rows += loader->in_memory ? 0 : loader->queue.n_tasks;
     uint64_t job = sizeof(struct psti_loader_job) + options->batch_size * (sizeof(uint64_t) + 1);
-    uint64_t nbytes = n_rows * row + options->prefetch * job +
-                      loader->n_gather_max * (uint64_t)plan->n_items * sizeof *loader->gathered;
+    uint64_t nbytes =
+        n_rows * row + options->prefetch * job +
+        loader->gather.n_rows_max * (uint64_t)plan->n_items * sizeof *loader->gather.reads;
     enum pst_status status = psti_loader_charge_tables(loader, nbytes, err);
     if (status == PST_OK)
         loader->jobs_nbytes = nbytes;
@@ -178,8 +180,8 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     left -= reserve;
     *arena = item;
     if (options->num_workers && item) {
-        uint64_t wanted = loader->n_tasks * item;
-        uint64_t most = loader->n_gather ? ARENA_MAX_PAGES_NBYTES : ARENA_MAX_NBYTES;
+        uint64_t wanted = loader->queue.n_tasks * item;
+        uint64_t most = loader->gather.n_rows ? ARENA_MAX_PAGES_NBYTES : ARENA_MAX_NBYTES;
         most = limit / 4 < most ? limit / 4 : most;
         uint64_t slots = (uint64_t)slot * options->prefetch;
         uint64_t spare = left > slots ? left - slots : 0;
@@ -198,23 +200,23 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
 static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct pst_error *err)
 {
     uint32_t n_items = loader->plan.n_items;
-    if (loader->in_memory || !loader->n_tasks)
+    if (loader->in_memory || !loader->queue.n_tasks)
         return PST_OK;
     if (!psti_batch_pool_charge(loader->pool, nbytes, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader", "host_memory is used up");
-    enum pst_status status = psti_loader_arena_open(&loader->arena, nbytes,
+    enum pst_status status = psti_loader_arena_open(&loader->queue.arena, nbytes,
                                                     psti_storage_buffer_alignment(loader->storage),
-                                                    loader->n_tasks, err);
+                                                    loader->queue.n_tasks, err);
     if (status != PST_OK)
         return status;
-    loader->tasks = psti_calloc(loader->n_tasks, sizeof *loader->tasks);
-    if (loader->n_gather)
-        loader->gathered =
-            psti_alloc_array((size_t)loader->n_gather_max * n_items, sizeof *loader->gathered);
-    if (!loader->tasks || (loader->n_gather && !loader->gathered))
+    loader->queue.tasks = psti_calloc(loader->queue.n_tasks, sizeof *loader->queue.tasks);
+    if (loader->gather.n_rows)
+        loader->gather.reads = psti_alloc_array((size_t)loader->gather.n_rows_max * n_items,
+                                                sizeof *loader->gather.reads);
+    if (!loader->queue.tasks || (loader->gather.n_rows && !loader->gather.reads))
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for tasks");
-    for (uint32_t i = 0; i < loader->n_tasks; i++) {
-        struct psti_loader_task *task = &loader->tasks[i];
+    for (uint32_t i = 0; i < loader->queue.n_tasks; i++) {
+        struct psti_loader_task *task = &loader->queue.tasks[i];
         task->loader = loader;
         if (!psti_loader_items_open(&task->items, loader))
             return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for tasks");
@@ -256,7 +258,7 @@ static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
     psti_batch_pool_stats(loader->pool, &stats);
     /* Rows of batches that have no memory yet cannot be gathered. */
     uint64_t rows = (uint64_t)stats.n_slots * loader->options.batch_size;
-    if (loader->n_gather && rows < loader->n_tasks)
+    if (loader->gather.n_rows && rows < loader->queue.n_tasks)
         set_gatherings(loader, rows);
     if (status == PST_OK) {
         uint32_t wanted = loader->options.prefetch + 1;
@@ -277,45 +279,45 @@ static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
 
 static enum pst_status open_jobs(pst_loader *loader, struct pst_error *err)
 {
-    loader->ring = psti_calloc(loader->options.prefetch, sizeof *loader->ring);
-    if (!loader->ring)
+    loader->queue.ring = psti_calloc(loader->options.prefetch, sizeof *loader->queue.ring);
+    if (!loader->queue.ring)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for jobs");
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < loader->options.prefetch; i++)
-        status = psti_loader_job_open(&loader->ring[i], loader->options.batch_size, err);
+        status = psti_loader_job_open(&loader->queue.ring[i], loader->options.batch_size, err);
     return status;
 }
 
 static enum pst_status open_workers(pst_loader *loader, struct pst_error *err)
 {
     uint32_t n = loader->options.num_workers;
-    loader->n_workers = n ? n : 1;
-    if (!loader->workers)
-        loader->workers = psti_calloc(loader->n_workers, sizeof *loader->workers);
-    if (!loader->workers)
+    loader->crew.n = n ? n : 1;
+    if (!loader->crew.workers)
+        loader->crew.workers = psti_calloc(loader->crew.n, sizeof *loader->crew.workers);
+    if (!loader->crew.workers)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for %u workers", n);
     enum pst_status status = PST_OK;
     if (loader->placement.ops->remakes)
-        status = psti_loader_worker_open(&loader->repairer, loader, err);
-    for (uint32_t i = 0; status == PST_OK && i < loader->n_workers; i++)
-        status = psti_loader_worker_open(&loader->workers[i], loader, err);
+        status = psti_loader_worker_open(&loader->crew.repairer, loader, err);
+    for (uint32_t i = 0; status == PST_OK && i < loader->crew.n; i++)
+        status = psti_loader_worker_open(&loader->crew.workers[i], loader, err);
     return status;
 }
 
 static void close_tasks(pst_loader *loader)
 {
-    for (uint32_t i = 0; loader->tasks && i < loader->n_tasks; i++) {
-        psti_loader_items_close(&loader->tasks[i].items);
+    for (uint32_t i = 0; loader->queue.tasks && i < loader->queue.n_tasks; i++) {
+        psti_loader_items_close(&loader->queue.tasks[i].items);
     }
-    psti_free(loader->tasks);
-    psti_free(loader->gathered);
-    loader->tasks = NULL;
-    loader->free_tasks = NULL;
-    loader->gathered = NULL;
-    loader->n_free_tasks = 0;
+    psti_free(loader->queue.tasks);
+    psti_free(loader->gather.reads);
+    loader->queue.tasks = NULL;
+    loader->queue.free_tasks = NULL;
+    loader->gather.reads = NULL;
+    loader->queue.n_free_tasks = 0;
     if (loader->pool)
-        psti_batch_pool_uncharge(loader->pool, loader->arena.nbytes);
-    psti_loader_arena_close(&loader->arena);
+        psti_batch_pool_uncharge(loader->pool, loader->queue.arena.nbytes);
+    psti_loader_arena_close(&loader->queue.arena);
 }
 
 enum pst_status psti_loader_shape_open(pst_loader *loader, struct pst_error *err)
@@ -338,16 +340,16 @@ enum pst_status psti_loader_shape_open(pst_loader *loader, struct pst_error *err
 
 void psti_loader_shape_close(pst_loader *loader)
 {
-    for (uint32_t i = 0; loader->workers && i < loader->n_workers; i++)
-        psti_loader_worker_close(&loader->workers[i]);
-    psti_loader_worker_close(&loader->fetcher);
-    psti_loader_worker_close(&loader->repairer);
-    psti_loader_job_close(&loader->fetch_job);
-    loader->fetcher_is_open = false;
-    for (uint32_t i = 0; loader->ring && i < loader->options.prefetch; i++)
-        psti_loader_job_close(&loader->ring[i]);
-    psti_free(loader->ring);
-    loader->ring = NULL;
+    for (uint32_t i = 0; loader->crew.workers && i < loader->crew.n; i++)
+        psti_loader_worker_close(&loader->crew.workers[i]);
+    psti_loader_worker_close(&loader->crew.fetcher);
+    psti_loader_worker_close(&loader->crew.repairer);
+    psti_loader_job_close(&loader->crew.fetch_job);
+    loader->crew.fetcher_is_open = false;
+    for (uint32_t i = 0; loader->queue.ring && i < loader->options.prefetch; i++)
+        psti_loader_job_close(&loader->queue.ring[i]);
+    psti_free(loader->queue.ring);
+    loader->queue.ring = NULL;
     close_tasks(loader);
     if (loader->pool)
         psti_batch_pool_uncharge(loader->pool, loader->jobs_nbytes);
@@ -361,9 +363,9 @@ enum pst_status psti_loader_shape_start(pst_loader *loader, struct pst_error *er
     for (uint32_t i = 0; status == PST_OK && i < loader->options.num_workers; i++) {
         char name[16];
         snprintf(name, sizeof name, "work-%u", i);
-        status = psti_thread_start(&loader->workers[i].thread, name, psti_loader_run_worker,
-                                   &loader->workers[i], err);
-        loader->n_started += status == PST_OK;
+        status = psti_thread_start(&loader->crew.workers[i].thread, name, psti_loader_run_worker,
+                                   &loader->crew.workers[i], err);
+        loader->crew.n_started += status == PST_OK;
     }
     return status;
 }
@@ -374,12 +376,12 @@ void psti_loader_shape_stop(pst_loader *loader)
         return;
     pthread_mutex_lock(loader->lock);
     psti_loader_run_cancel(loader);
-    loader->closing = true;
+    loader->epoch.closing = true;
     pthread_cond_broadcast(loader->work);
     pthread_cond_broadcast(&loader->runs);
     pthread_mutex_unlock(loader->lock);
-    for (uint32_t i = 0; i < loader->n_started; i++)
-        psti_thread_join(loader->workers[i].thread);
-    loader->n_started = 0;
-    loader->closing = false;
+    for (uint32_t i = 0; i < loader->crew.n_started; i++)
+        psti_thread_join(loader->crew.workers[i].thread);
+    loader->crew.n_started = 0;
+    loader->epoch.closing = false;
 }

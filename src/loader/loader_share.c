@@ -144,7 +144,7 @@ static enum pst_status join(pst_loader *loader, struct pst_error *caller_err)
     struct pst_error err;
     bool forget = loader->placement.ops->forget != NULL;
     share->open.batch_size = loader->options.batch_size;
-    share->open.world_size = loader->next_ranks.world_size;
+    share->open.world_size = loader->epoch.next_ranks.world_size;
     const struct psti_staging_options options = {
         .socket = share->socket[0] ? share->socket : NULL,
         .program = share->service,
@@ -254,8 +254,8 @@ static void go_alone(pst_loader *loader, struct psti_loader_job *job, bool epoch
     if (job->batch)
         psti_batch_pool_put_back(job->batch);
     job->batch = NULL;
-    loader->issue_end = share->off ? UINT64_MAX : loader->next_step + 1;
-    psti_loader_run_start(loader, loader->next_step);
+    loader->epoch.issue_end = share->off ? UINT64_MAX : loader->epoch.next_step + 1;
+    psti_loader_run_start(loader, loader->epoch.next_step);
 }
 
 /* The service does not answer, or breaks the protocol. */
@@ -476,14 +476,14 @@ static enum pst_status want(pst_loader *loader, struct psti_loader_job *job, int
     struct psti_loader_share *share = loader->share;
     const struct psti_stream_ready *ready;
     uint64_t n = psti_order_n(loader->order);
-    uint64_t end = psti_order_end(loader->order, loader->ranks, loader->start);
+    uint64_t end = psti_order_end(loader->order, loader->epoch.ranks, loader->epoch.start);
     static const struct psti_stream_want zero;
     struct psti_stream_want request = zero;
-    request.epoch = loader->epoch;
+    request.epoch = loader->epoch.number;
     request.first = job->positions[0];
     request.n_rows = job->n_rows;
     request.end = end < n ? end : n;
-    request.step_rows = loader->options.batch_size * loader->ranks.world_size;
+    request.step_rows = loader->options.batch_size * loader->epoch.ranks.world_size;
     enum pst_status status =
         psti_share_staging_want(share->staging, &request, deadline, &ready, alone, err);
     if (status != PST_OK)
@@ -506,13 +506,13 @@ static bool prepare(pst_loader *loader, struct psti_loader_job *job)
 {
     if (job->batch)
         return true;
-    loader->claim_status =
+    loader->queue.claim_status =
         loader->placement.ops->claim(loader, loader->options.batch_size, &job->batch);
-    if (loader->claim_status != PST_OK)
+    if (loader->queue.claim_status != PST_OK)
         return false;
     pthread_mutex_unlock(loader->lock);
-    psti_loader_job_set(loader, job, loader->ranks, loader->epoch, loader->start, loader->next_step,
-                        loader->step_base + loader->next_step);
+    psti_loader_job_set(loader, job, loader->epoch.ranks, loader->epoch.number, loader->epoch.start,
+                        loader->epoch.next_step, loader->epoch.step_base + loader->epoch.next_step);
     pthread_mutex_lock(loader->lock);
     return true;
 }
@@ -538,7 +538,7 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
     struct psti_loader_share *share = loader->share;
     enum psti_stream_alone alone = PSTI_ALONE_FAILED;
     struct pst_error cause;
-    if (loader->running) /* the batch before was made here */
+    if (loader->epoch.running) /* the batch before was made here */
         psti_loader_run_cancel(loader);
     if (!prepare(loader, job))
         return PST_ERROR_LIMIT; /* the caller says more */
@@ -577,7 +577,7 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
     share->n_shared += !job->starved;
     share->n_copied += !job->starved && share->copied;
     for (uint32_t i = 0; i < share->n_parts && share->n_pending; i++)
-        loader->stats.nbytes_upload += share->parts[i].nbytes;
+        loader->meters.stats.nbytes_upload += share->parts[i].nbytes;
     job->settled = !share->n_pending; /* the GPU has to read them first */
     job->whole_ns = psti_clock_ns();
     job->state = PSTI_LOADER_JOB_WHOLE;

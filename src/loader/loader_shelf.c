@@ -361,31 +361,31 @@ static enum pst_status open_shelf(pst_loader *loader, const struct psti_loader_s
     if (!shelf)
         return PST_OK;
     pthread_mutex_lock(&shelf->lock);
-    for (uint32_t i = 0; i < MEMBERS_MAX && !loader->shelf; i++) {
+    for (uint32_t i = 0; i < MEMBERS_MAX && !loader->tiers.shelf; i++) {
         if (shelf->members[i].loader)
             continue;
         shelf->members[i] = (struct member){.loader = loader};
         shelf->n_members++;
         shelf->n_refs++;
-        loader->shelf = shelf;
-        loader->i_member = i;
+        loader->tiers.shelf = shelf;
+        loader->tiers.i_member = i;
     }
     pthread_mutex_unlock(&shelf->lock);
-    *in_use = loader->shelf != NULL;
+    *in_use = loader->tiers.shelf != NULL;
     return PST_OK;
 }
 
 static void leave(pst_loader *loader)
 {
-    struct psti_shelf *shelf = loader->shelf;
+    struct psti_shelf *shelf = loader->tiers.shelf;
     if (!shelf)
         return;
     pthread_mutex_lock(&shelf->lock);
-    shelf->members[loader->i_member].loader = NULL;
+    shelf->members[loader->tiers.i_member].loader = NULL;
     shelf->n_members--;
     tidy_all(shelf);
     pthread_mutex_unlock(&shelf->lock);
-    psti_loader_shelf_close(&loader->shelf);
+    psti_loader_shelf_close(&loader->tiers.shelf);
 }
 
 /* True if another member is near the place. */
@@ -442,7 +442,7 @@ static bool is_small_part(const struct psti_loader_source *source)
 static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint32_t i_field,
                      struct place place, struct psti_loader_items *items)
 {
-    struct psti_shelf *shelf = loader->shelf;
+    struct psti_shelf *shelf = loader->tiers.shelf;
     struct psti_shelf_item *item = find_item(shelf, place, source, i_field);
     if (!item) {
         size_t nbytes =
@@ -450,7 +450,7 @@ static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint
                 ? 0
                 : psti_storage_buffer_nbytes(loader->storage, source->item.nbytes) + 2 * ALIGNMENT;
         if (is_small_part(source) ||
-            !others_need(shelf, loader->i_member, place, i_field, source->variant))
+            !others_need(shelf, loader->tiers.i_member, place, i_field, source->variant))
             return;
         item = add_item(shelf, place, source, i_field, nbytes);
         if (!item)
@@ -458,7 +458,7 @@ static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint
     }
     source->shelved = item;
     item->n_refs++;
-    item->holders |= (uint64_t)1 << loader->i_member;
+    item->holders |= (uint64_t)1 << loader->tiers.i_member;
     if (source->data || !item->buffer)
         return;
     source->sparse = false;
@@ -479,11 +479,11 @@ static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint
 static void join(pst_loader *loader, struct psti_loader_items *items, uint64_t epoch,
                  uint64_t position)
 {
-    struct psti_shelf *shelf = loader->shelf;
+    struct psti_shelf *shelf = loader->tiers.shelf;
     const struct psti_loader_plan *plan = &loader->plan;
     const struct place place = {epoch, position};
     pthread_mutex_lock(&shelf->lock);
-    bool jumps = advance(shelf, loader->i_member, place);
+    bool jumps = advance(shelf, loader->tiers.i_member, place);
     for (uint32_t i = 0; items && i < plan->n_items; i++) {
         struct psti_loader_source *source = &items->sources[i];
         uint32_t i_field = plan->fields[plan->fields_of_items[i]].i_field;
@@ -510,7 +510,7 @@ static void end_read(struct psti_shelf *shelf, struct psti_shelf_item *item, con
 static void note_read(pst_loader *loader, struct psti_loader_items *items,
                       const struct psti_read *read)
 {
-    struct psti_shelf *shelf = loader->shelf;
+    struct psti_shelf *shelf = loader->tiers.shelf;
     bool first_round = items->state == PSTI_LOADER_ROW_ASKED, good = read->status == PST_OK;
     pthread_mutex_lock(&shelf->lock);
     shelf->counts.n_read += good && first_round;
@@ -528,15 +528,15 @@ static void note_read(pst_loader *loader, struct psti_loader_items *items,
 /* Waits for a change, with the lock, outside of the loader's gate. */
 static void wait_outside(const pst_loader *loader)
 {
-    struct psti_shelf *shelf = loader->shelf;
-    if (!loader->gate) {
+    struct psti_shelf *shelf = loader->tiers.shelf;
+    if (!loader->crew.gate) {
         pthread_cond_wait(&shelf->changed, &shelf->lock);
         return;
     }
-    psti_gate_leave(loader->gate); /* waits for nothing */
+    psti_gate_leave(loader->crew.gate); /* waits for nothing */
     pthread_cond_wait(&shelf->changed, &shelf->lock);
     pthread_mutex_unlock(&shelf->lock);
-    psti_gate_enter(loader->gate);
+    psti_gate_enter(loader->crew.gate);
     pthread_mutex_lock(&shelf->lock);
 }
 
@@ -545,7 +545,7 @@ static enum pst_status read_here(struct psti_loader_worker *worker,
                                  struct psti_loader_source *source, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
-    struct psti_shelf *shelf = loader->shelf;
+    struct psti_shelf *shelf = loader->tiers.shelf;
     struct psti_read *read = &worker->items.reads[0];
     memset(read, 0, sizeof *read);
     read->file = source->file;
@@ -570,7 +570,7 @@ static enum pst_status read_here(struct psti_loader_worker *worker,
 static enum pst_status await_item(struct psti_loader_worker *worker,
                                   struct psti_loader_source *source, struct pst_error *err)
 {
-    struct psti_shelf *shelf = worker->loader->shelf;
+    struct psti_shelf *shelf = worker->loader->tiers.shelf;
     struct psti_shelf_item *item = source->shelved;
     pthread_mutex_lock(&shelf->lock);
     while (item->state == ITEM_READING)
@@ -606,7 +606,7 @@ static enum pst_status await(struct psti_loader_worker *worker, struct psti_load
 
 static void release(pst_loader *loader, struct psti_loader_items *items)
 {
-    struct psti_shelf *shelf = loader->shelf;
+    struct psti_shelf *shelf = loader->tiers.shelf;
     pthread_mutex_lock(&shelf->lock);
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         struct psti_loader_source *source = &items->sources[i];
@@ -617,7 +617,7 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
             end_read(shelf, item, NULL);
         source->shelved = NULL;
         source->reads_shelf = source->waits_shelf = false;
-        item->holders &= ~((uint64_t)1 << loader->i_member);
+        item->holders &= ~((uint64_t)1 << loader->tiers.i_member);
         item->n_refs--;
         if (!is_needed(shelf, item))
             remove_item(shelf, item);
@@ -673,14 +673,14 @@ static uint32_t gather(const pst_loader *loader, const struct psti_image *image,
                        const struct psti_draw_key *key, struct psti_shelf_picture *picture,
                        uint32_t *n_apart)
 {
-    const struct psti_shelf *shelf = loader->shelf;
+    const struct psti_shelf *shelf = loader->tiers.shelf;
     const struct psti_shelf_item *item = image->source->shelved;
     struct psti_draw draw;
     uint32_t n = 0;
     *n_apart = 0;
     for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
         const struct member *member = &shelf->members[i];
-        if (i == loader->i_member || !is_needed_by(shelf, item, i))
+        if (i == loader->tiers.i_member || !is_needed_by(shelf, item, i))
             continue;
         bool takes = false;
         for (uint32_t k = 0; k < member->loader->plan.n_fields; k++) {
@@ -716,7 +716,7 @@ static struct psti_shelf_picture *add_picture(pst_loader *loader, const struct p
                                               const struct psti_draw_key *key,
                                               struct psti_shelf_picture wanted)
 {
-    struct psti_shelf *shelf = loader->shelf;
+    struct psti_shelf *shelf = loader->tiers.shelf;
     struct psti_shelf_picture *picture = NULL;
     uint32_t n_apart;
     bool taken = gather(loader, image, key, &wanted, &n_apart) > 0;
@@ -749,7 +749,7 @@ enum psti_shelf_answer psti_loader_shelf_picture(struct psti_loader_worker *work
                                                  struct psti_shelf_picture **picture)
 {
     pst_loader *loader = worker->loader;
-    struct psti_shelf *shelf = loader->shelf;
+    struct psti_shelf *shelf = loader->tiers.shelf;
     struct psti_shelf_item *item = image->source->shelved;
     const struct psti_shelf_picture wanted = describe(image, image->plan, image->draw);
     enum psti_shelf_answer answer = PSTI_SHELF_ALONE;
@@ -774,7 +774,7 @@ enum psti_shelf_answer psti_loader_shelf_picture(struct psti_loader_worker *work
 
 void psti_loader_shelf_made(pst_loader *loader, struct psti_shelf_picture *picture, bool good)
 {
-    struct psti_shelf *shelf = loader->shelf;
+    struct psti_shelf *shelf = loader->tiers.shelf;
     pthread_mutex_lock(&shelf->lock);
     picture->state = good ? PSTI_PICTURE_THERE : PSTI_PICTURE_NONE;
     shelf->counts.n_decoded += good;
@@ -784,9 +784,9 @@ void psti_loader_shelf_made(pst_loader *loader, struct psti_shelf_picture *pictu
 
 void psti_loader_shelf_decoded(pst_loader *loader)
 {
-    pthread_mutex_lock(&loader->shelf->lock);
-    loader->shelf->counts.n_decoded++;
-    pthread_mutex_unlock(&loader->shelf->lock);
+    pthread_mutex_lock(&loader->tiers.shelf->lock);
+    loader->tiers.shelf->counts.n_decoded++;
+    pthread_mutex_unlock(&loader->tiers.shelf->lock);
 }
 
 const struct psti_loader_tier_ops psti_loader_tier_shelf = {

@@ -118,7 +118,7 @@ void psti_loader_sound_consider(const pst_loader *loader, const struct psti_draw
     const struct pst_item *item = &source->item;
     int64_t shape[3];
     uint32_t ndim = psti_sound_chain_shape(field->sound, shape);
-    if (shape[ndim - 1] == 0 || item->nbytes < SPARSE_MIN_NBYTES || loader->shelf ||
+    if (shape[ndim - 1] == 0 || item->nbytes < SPARSE_MIN_NBYTES || loader->tiers.shelf ||
         (item->has_checksum && !loader->options.no_verify) || (!source->file && !source->path))
         return;
     source->sparse = true;

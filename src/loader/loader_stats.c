@@ -18,7 +18,7 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     struct psti_storage_stats storage;
     struct psti_batch_pool_stats pool;
     pthread_mutex_lock(loader->lock);
-    *stats = loader->stats;
+    *stats = loader->meters.stats;
     stats->read_ns += psti_loader_times_reading(loader, psti_clock_ns());
     psti_batch_pool_stats(loader->pool, &pool);
     psti_loader_share_stats(loader, stats);

@@ -61,11 +61,11 @@ static void read_is_done(struct psti_read *read)
 {
     struct psti_loader_items *items = read->user;
     pst_loader *loader = items->loader;
-    psti_latency_end(&loader->tiers[PST_TIER_STORAGE], read->status == PST_OK, read->nbytes,
+    psti_latency_end(&loader->tiers.latency[PST_TIER_STORAGE], read->status == PST_OK, read->nbytes,
                      psti_clock_ns() - read->asked_ns);
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->note_read)
-            loader->tier_ops[i]->note_read(loader, items, read);
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->note_read)
+            loader->tiers.ops[i]->note_read(loader, items, read);
     items->done(items);
 }
 
@@ -97,15 +97,15 @@ void psti_loader_storage_submit(pst_loader *loader, struct psti_read **reads, ui
     int64_t now = psti_clock_ns();
     for (uint32_t i = 0; i < n; i++)
         reads[i]->asked_ns = now;
-    psti_latency_begin(&loader->tiers[PST_TIER_STORAGE], n);
+    psti_latency_begin(&loader->tiers.latency[PST_TIER_STORAGE], n);
     psti_storage_submit(loader->storage, reads, n);
 }
 
-/* All at once, so that neighbours are read together. The pump alone uses loader->gathered. */
+/* All at once, so that neighbours are read together. The pump alone uses loader->gather.reads. */
 static void submit(pst_loader *loader, const struct psti_loader_asked *asked)
 {
     struct psti_read *few[PSTI_LOADER_ASKED_MAX];
-    struct psti_read **reads = asked->n > PSTI_LOADER_ASKED_MAX ? loader->gathered : few;
+    struct psti_read **reads = asked->n > PSTI_LOADER_ASKED_MAX ? loader->gather.reads : few;
     uint32_t n = 0;
     for (struct psti_loader_source *source = asked->first; n < asked->n;
          source = source->next_asked)

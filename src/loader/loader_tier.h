@@ -19,6 +19,7 @@
 #ifndef PST_LOADER_LOADER_TIER_H
 #define PST_LOADER_LOADER_TIER_H
 
+#include "base/latency.h"
 #include "cache/cache.h"
 #include "loader/loader.h"
 #include "loader/loader_kept.h"
@@ -26,7 +27,10 @@
 
 #include <penstock/penstock.h>
 
+#include <stdatomic.h>
+
 struct psti_loader_worker;
+struct psti_shelf;
 
 enum {
     PSTI_LOADER_TIERS = 5, /* tiers that there are */
@@ -103,6 +107,30 @@ struct psti_loader_tier_ops {
     void (*stats)(const pst_loader *loader, struct pst_loader_stats *stats);
 };
 
+/* The tiers of a loader. What is NULL is not in use. */
+struct psti_loader_tiers {
+    /* Where items come from, in the order in which these are asked. The last is the storage. */
+    const struct psti_loader_tier_ops *ops[PSTI_LOADER_TIERS];
+    uint32_t n;
+    struct psti_latency latency[PST_TIER_STORAGE + 1]; /* with a lock of its own */
+    struct psti_cache_set *cache;                      /* of this data set */
+    /* The session with the host cache. It is exchanged between epochs, with the lock, when no
+     * worker has work. */
+    struct psti_share_cache *host;
+    char *host_path;       /* of the service's socket; NULL: no host cache */
+    bool host_strict;      /* pst_cache_host_options.strict */
+    char host_reason[256]; /* why the host cache is not used; under the lock */
+    struct psti_fleet_set *fleet;
+    int64_t settle_until_ns; /* loader_fleet.c, the caller's thread; 0: no epoch has ended since one
+                                began */
+    struct psti_shelf *shelf;
+    uint32_t i_member; /* of the shelf */
+    /* Any thread counts: */
+    atomic_uint_fast64_t n_hits, n_training_hits, nbytes_hit, n_misses;
+    atomic_uint_fast64_t n_recoded, nbytes_saved;
+    atomic_uint_fast64_t n_fetched, nbytes_fetched;
+};
+
 extern const struct psti_loader_tier_ops psti_loader_tier_cache, psti_loader_tier_host,
     psti_loader_tier_fleet, psti_loader_tier_shelf, psti_loader_tier_storage;
 
@@ -111,7 +139,7 @@ extern const struct psti_loader_tier_ops psti_loader_tier_cache, psti_loader_tie
 enum pst_status psti_loader_tiers_open(pst_loader *loader, const struct psti_loader_slots *slots,
                                        struct pst_error *err);
 void psti_loader_tiers_close(pst_loader *loader);
-/* Keeps items of loader->cache_key, if another key was in use. After failure all is as before. */
+/* Keeps items of loader->kept.key, if another key was in use. After failure all is as before. */
 enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *err);
 void psti_loader_tiers_begin(pst_loader *loader);
 bool psti_loader_tiers_settle(pst_loader *loader, int64_t deadline_ns);

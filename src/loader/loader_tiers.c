@@ -29,8 +29,8 @@ static enum pst_status describe(pst_loader *loader, struct pst_error *err)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "storage MEMORY holds all bytes in memory: it needs no cache%s",
                          options->cache ? "" : " and no fleet");
-    psti_share_cache_shape(loader->dataset, &loader->shape, loader->cache_items);
-    loader->shape.forms = loader->cache_key;
+    psti_share_cache_shape(loader->dataset, &loader->kept.shape, loader->kept.numbers);
+    loader->kept.shape.forms = loader->kept.key;
     return PST_OK;
 }
 
@@ -44,7 +44,7 @@ enum pst_status psti_loader_tiers_open(pst_loader *loader, const struct psti_loa
         bool in_use = false;
         status = all[i]->open(loader, slots, &in_use, err);
         if (in_use)
-            loader->tier_ops[loader->n_tiers++] = all[i];
+            loader->tiers.ops[loader->tiers.n++] = all[i];
     }
     return status;
 }
@@ -54,58 +54,58 @@ void psti_loader_tiers_close(pst_loader *loader)
     for (uint32_t i = PSTI_LOADER_TIERS; i-- > 0;) /* the fleet gives the cache what it refuses */
         if (all[i]->close)
             all[i]->close(loader);
-    loader->n_tiers = 0;
+    loader->tiers.n = 0;
 }
 
 enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *err)
 {
-    struct psti_cache_shape shape = loader->shape;
+    struct psti_cache_shape shape = loader->kept.shape;
     enum pst_status status = PST_OK;
-    if (shape.forms == loader->cache_key)
+    if (shape.forms == loader->kept.key)
         return PST_OK;
-    shape.forms = loader->cache_key;
-    for (uint32_t i = 0; status == PST_OK && i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->change)
-            status = loader->tier_ops[i]->change(loader, &shape, err);
+    shape.forms = loader->kept.key;
+    for (uint32_t i = 0; status == PST_OK && i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->change)
+            status = loader->tiers.ops[i]->change(loader, &shape, err);
     if (status == PST_OK)
-        loader->shape = shape;
+        loader->kept.shape = shape;
     return status;
 }
 
 void psti_loader_tiers_begin(pst_loader *loader)
 {
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->begin)
-            loader->tier_ops[i]->begin(loader);
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->begin)
+            loader->tiers.ops[i]->begin(loader);
 }
 
 bool psti_loader_tiers_settle(pst_loader *loader, int64_t deadline_ns)
 {
     bool settled = true;
-    for (uint32_t i = 0; settled && i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->settle)
-            settled = loader->tier_ops[i]->settle(loader, deadline_ns);
+    for (uint32_t i = 0; settled && i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->settle)
+            settled = loader->tiers.ops[i]->settle(loader, deadline_ns);
     return settled;
 }
 
 void psti_loader_tiers_cancel(pst_loader *loader)
 {
-    for (uint32_t i = loader->n_tiers; i-- > 0;) /* the pump may wait for the storage */
-        if (loader->tier_ops[i]->cancel)
-            loader->tier_ops[i]->cancel(loader);
+    for (uint32_t i = loader->tiers.n; i-- > 0;) /* the pump may wait for the storage */
+        if (loader->tiers.ops[i]->cancel)
+            loader->tiers.ops[i]->cancel(loader);
 }
 
 void psti_loader_tiers_resume(pst_loader *loader)
 {
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->resume)
-            loader->tier_ops[i]->resume(loader);
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->resume)
+            loader->tiers.ops[i]->resume(loader);
 }
 
 bool psti_loader_tiers_have_items(const pst_loader *loader)
 {
-    for (uint32_t i = 0; i + 1 < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->look_up)
+    for (uint32_t i = 0; i + 1 < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->look_up)
             return true;
     return false;
 }
@@ -119,26 +119,26 @@ enum pst_status psti_loader_tiers_look_up(pst_loader *loader, struct psti_loader
         source->data = "";
     if (source->item.i_file == PST_FILE_NONE)
         return PST_OK; /* copied when there is a buffer */
-    for (uint32_t i = 0; status == PST_OK && !source->data && i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->look_up)
-            status = loader->tier_ops[i]->look_up(loader, source, err);
+    for (uint32_t i = 0; status == PST_OK && !source->data && i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->look_up)
+            status = loader->tiers.ops[i]->look_up(loader, source, err);
     return status;
 }
 
 void psti_loader_tiers_join(pst_loader *loader, struct psti_loader_items *items, uint64_t epoch,
                             uint64_t position)
 {
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->join)
-            loader->tier_ops[i]->join(loader, items, epoch, position);
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->join)
+            loader->tiers.ops[i]->join(loader, items, epoch, position);
 }
 
 bool psti_loader_tiers_are_crowded(pst_loader *loader)
 {
     bool crowded = false;
-    for (uint32_t i = 0; !crowded && i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->is_crowded)
-            crowded = loader->tier_ops[i]->is_crowded(loader);
+    for (uint32_t i = 0; !crowded && i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->is_crowded)
+            crowded = loader->tiers.ops[i]->is_crowded(loader);
     return crowded;
 }
 
@@ -146,26 +146,26 @@ uint32_t psti_loader_tiers_prepare(pst_loader *loader, struct psti_loader_items 
                                    struct psti_loader_asked asked[PSTI_LOADER_TIERS])
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->prepare)
-            n += loader->tier_ops[i]->prepare(loader, items, &asked[i]);
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->prepare)
+            n += loader->tiers.ops[i]->prepare(loader, items, &asked[i]);
     return n;
 }
 
 void psti_loader_tiers_submit(pst_loader *loader,
                               const struct psti_loader_asked asked[PSTI_LOADER_TIERS])
 {
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
         if (asked[i].n > 0)
-            loader->tier_ops[i]->submit(loader, &asked[i]);
+            loader->tiers.ops[i]->submit(loader, &asked[i]);
 }
 
 void psti_loader_tiers_ask_here(struct psti_loader_worker *worker)
 {
     const pst_loader *loader = worker->loader;
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->ask_here)
-            loader->tier_ops[i]->ask_here(worker);
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->ask_here)
+            loader->tiers.ops[i]->ask_here(worker);
 }
 
 enum pst_status psti_loader_tiers_await(struct psti_loader_worker *worker,
@@ -173,9 +173,9 @@ enum pst_status psti_loader_tiers_await(struct psti_loader_worker *worker,
 {
     const pst_loader *loader = worker->loader;
     enum pst_status status = PST_OK;
-    for (uint32_t i = 0; status == PST_OK && i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->await)
-            status = loader->tier_ops[i]->await(worker, items, err);
+    for (uint32_t i = 0; status == PST_OK && i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->await)
+            status = loader->tiers.ops[i]->await(worker, items, err);
     return status;
 }
 
@@ -201,16 +201,16 @@ static void count_recoded(pst_loader *loader, const struct psti_loader_copy *cop
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
     if (copy->result != PSTI_RECODE_DONE)
         return;
-    atomic_fetch_add_explicit(&loader->n_cache_recoded, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.n_recoded, 1, memory_order_relaxed);
     if (copy->item.nbytes < copy->stored.nbytes)
-        atomic_fetch_add_explicit(&loader->nbytes_cache_saved,
+        atomic_fetch_add_explicit(&loader->tiers.nbytes_saved,
                                   copy->stored.nbytes - copy->item.nbytes, memory_order_relaxed);
 }
 
 bool psti_loader_tiers_may_keep(const pst_loader *loader)
 {
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->keep)
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->keep)
             return true;
     return false;
 }
@@ -223,9 +223,9 @@ void psti_loader_tiers_keep(struct psti_loader_worker *worker, struct psti_loade
         if (!sources[i].is_wanted && !sources[i].is_offered)
             continue;
         copy_item(worker, &sources[i], &copy);
-        for (uint32_t k = loader->n_tiers; k-- > 0;)
-            if (loader->tier_ops[k]->keep)
-                loader->tier_ops[k]->keep(loader, &sources[i], &copy);
+        for (uint32_t k = loader->tiers.n; k-- > 0;)
+            if (loader->tiers.ops[k]->keep)
+                loader->tiers.ops[k]->keep(loader, &sources[i], &copy);
         count_recoded(loader, &copy);
         psti_buffer_free(&copy.buffer);
     }
@@ -233,9 +233,9 @@ void psti_loader_tiers_keep(struct psti_loader_worker *worker, struct psti_loade
 
 void psti_loader_tiers_release(pst_loader *loader, struct psti_loader_items *items)
 {
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->release)
-            loader->tier_ops[i]->release(loader, items);
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->release)
+            loader->tiers.ops[i]->release(loader, items);
 }
 
 const char *pst_tier_name(uint32_t i)
@@ -246,15 +246,15 @@ const char *pst_tier_name(uint32_t i)
 
 void psti_loader_tiers_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
-    stats->n_cache_recoded = atomic_load(&loader->n_cache_recoded);
-    stats->nbytes_cache_saved = atomic_load(&loader->nbytes_cache_saved);
-    stats->n_cache_not_recoded = atomic_load(&loader->fallbacks[PST_FALLBACK_CACHE_FORM]);
-    for (uint32_t i = 0; i < loader->n_tiers; i++)
-        if (loader->tier_ops[i]->stats)
-            loader->tier_ops[i]->stats(loader, stats);
+    stats->n_cache_recoded = atomic_load(&loader->tiers.n_recoded);
+    stats->nbytes_cache_saved = atomic_load(&loader->tiers.nbytes_saved);
+    stats->n_cache_not_recoded = atomic_load(&loader->meters.fallbacks[PST_FALLBACK_CACHE_FORM]);
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
+        if (loader->tiers.ops[i]->stats)
+            loader->tiers.ops[i]->stats(loader, stats);
     for (int i = 0; i <= PST_TIER_STORAGE; i++) {
         struct psti_latency_figures figures;
-        psti_latency_read((struct psti_latency *)(uintptr_t)&loader->tiers[i], &figures);
+        psti_latency_read((struct psti_latency *)(uintptr_t)&loader->tiers.latency[i], &figures);
         stats->tiers[i] = (struct pst_tier_stats){.n_hits = figures.n,
                                                   .nbytes = figures.nbytes,
                                                   .mean_ns = figures.mean_ns,

@@ -12,49 +12,49 @@
 
 void psti_loader_times_read_begins(pst_loader *loader)
 {
-    if (loader->n_reading == 0) {
+    if (loader->queue.n_reading == 0) {
         int64_t now = psti_clock_ns();
         psti_loader_meter_tick_at(loader, now);
-        loader->reading_since_ns = now;
+        loader->meters.reading_since_ns = now;
     }
-    loader->n_reading++;
+    loader->queue.n_reading++;
 }
 
 void psti_loader_times_read_ends(pst_loader *loader)
 {
-    if (loader->n_reading == 1) {
+    if (loader->queue.n_reading == 1) {
         int64_t now = psti_clock_ns();
         psti_loader_meter_tick_at(loader, now);
-        loader->reading_ns += (uint64_t)(now - loader->reading_since_ns);
+        loader->meters.reading_ns += (uint64_t)(now - loader->meters.reading_since_ns);
     }
-    loader->n_reading--;
+    loader->queue.n_reading--;
 }
 
 uint64_t psti_loader_times_reading(const pst_loader *loader, int64_t now_ns)
 {
-    return loader->reading_ns +
-           (loader->n_reading ? (uint64_t)(now_ns - loader->reading_since_ns) : 0);
+    return loader->meters.reading_ns +
+           (loader->queue.n_reading ? (uint64_t)(now_ns - loader->meters.reading_since_ns) : 0);
 }
 
 void psti_loader_times_wait_for_work(pst_loader *loader, struct psti_meter_thread *thread)
 {
     int64_t start = psti_clock_ns();
     uint64_t reading = psti_loader_times_reading(loader, start);
-    bool counts = loader->running; /* between epochs nobody waits for anything */
+    bool counts = loader->epoch.running; /* between epochs nobody waits for anything */
     psti_loader_meter_tick_at(loader, start);
-    loader->stall.n_idle++;
+    loader->meters.stall.n_idle++;
     /* Workers have nothing to do while batches come from the group. They sleep on a condition of
      * their own, because a batch that comes back wakes all who sleep on the other one. */
-    bool asleep = loader->share && !loader->running && !loader->fleet;
+    bool asleep = loader->share && !loader->epoch.running && !loader->tiers.fleet;
     pthread_cond_wait(asleep ? &loader->runs : loader->work, loader->lock);
     int64_t now = psti_clock_ns();
     psti_loader_meter_tick_at(loader, now);
-    loader->stall.n_idle--;
+    loader->meters.stall.n_idle--;
     if (!counts)
         return;
     uint64_t waited = (uint64_t)(now - start);
     uint64_t for_storage = psti_loader_times_reading(loader, now) - reading;
-    loader->stats.worker_read_wait_ns += for_storage;
-    loader->stats.worker_idle_ns += waited > for_storage ? waited - for_storage : 0;
+    loader->meters.stats.worker_read_wait_ns += for_storage;
+    loader->meters.stats.worker_idle_ns += waited > for_storage ? waited - for_storage : 0;
     psti_stall_meter_waited(thread, start, now, for_storage);
 }

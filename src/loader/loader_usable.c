@@ -13,10 +13,10 @@ enum pst_status psti_loader_fail_forked(struct pst_error *err)
 
 enum pst_status psti_loader_check_broken(const pst_loader *loader, struct pst_error *err)
 {
-    if (!loader->broken)
+    if (!loader->epoch.broken)
         return PST_OK;
-    return psti_fail(err, loader->failure.status, "loader",
+    return psti_fail(err, loader->epoch.failure.status, "loader",
                      "pst_loader_set left no memory for the loader, which can only be closed: "
                      "%.300s",
-                     loader->failure.text);
+                     loader->epoch.failure.text);
 }

@@ -66,8 +66,8 @@ static void raise_to(atomic_uint_fast64_t *mark, uint64_t value)
 bool psti_loader_worker_lags(const struct psti_loader_worker *worker)
 {
     const pst_loader *loader = worker->loader;
-    return atomic_load(&loader->grant_max) > worker->seen_grant ||
-           atomic_load(&loader->wanted_max) > worker->seen_wanted;
+    return atomic_load(&loader->crew.grant_max) > worker->seen_grant ||
+           atomic_load(&loader->crew.wanted_max) > worker->seen_wanted;
 }
 
 /* Raises this worker's scratch to the largest that any worker has been granted. If that exceeds the
@@ -75,9 +75,9 @@ bool psti_loader_worker_lags(const struct psti_loader_worker *worker)
 void psti_loader_worker_catch_up(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
-    uint64_t most = loader->options.host_memory / EXTRA_PART / loader->n_workers;
-    uint64_t grant = worker->seen_grant = atomic_load(&loader->grant_max);
-    uint64_t wanted = worker->seen_wanted = atomic_load(&loader->wanted_max);
+    uint64_t most = loader->options.host_memory / EXTRA_PART / loader->crew.n;
+    uint64_t grant = worker->seen_grant = atomic_load(&loader->crew.grant_max);
+    uint64_t wanted = worker->seen_wanted = atomic_load(&loader->crew.wanted_max);
     uint64_t had = worker->grant + worker->extra;
     if (worker->has_reserve || !worker->decoder || !worker->run)
         return;
@@ -109,9 +109,9 @@ enum pst_status psti_loader_worker_ready(struct psti_loader_worker *worker, stru
 uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker)
 {
     const pst_loader *loader = worker->loader;
-    if (worker == &loader->fetcher || worker == &loader->repairer)
-        return loader->n_workers + 1 + (worker == &loader->repairer);
-    return loader->options.num_workers ? (uint32_t)(worker - loader->workers) + 1 : 0;
+    if (worker == &loader->crew.fetcher || worker == &loader->crew.repairer)
+        return loader->crew.n + 1 + (worker == &loader->crew.repairer);
+    return loader->options.num_workers ? (uint32_t)(worker - loader->crew.workers) + 1 : 0;
 }
 
 enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_loader *loader,
@@ -119,7 +119,7 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
 {
     const struct psti_loader_plan *plan = &loader->plan;
     *worker = (struct psti_loader_worker){.loader = loader,
-                                          .owes = worker == loader->workers &&
+                                          .owes = worker == loader->crew.workers &&
                                                   loader->options.num_workers == 0,
                                           .meter = worker->meter,
                                           .has_clocks = worker->has_clocks};
@@ -130,16 +130,17 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
                          (unsigned long long)loader->options.host_memory);
     worker->grant = PSTI_LOADER_GRANT_MIN_NBYTES;
     if (!worker->has_clocks)
-        psti_stall_meter_thread_init(&worker->meter, loader->trace, psti_loader_worker_tid(worker));
+        psti_stall_meter_thread_init(&worker->meter, loader->meters.trace,
+                                     psti_loader_worker_tid(worker));
     worker->has_clocks = true;
     worker->draws = psti_calloc(plan->n_fields + 1, sizeof *worker->draws);
     worker->view_draws = psti_calloc(plan->n_views + 1, sizeof *worker->view_draws);
     bool has_items = psti_loader_items_open(&worker->items, loader);
-    if (loader->training)
+    if (loader->kept.training)
         worker->pictures = psti_calloc(plan->n_items + 1, sizeof *worker->pictures);
     enum pst_status status = PST_OK;
     if (!worker->draws || !worker->view_draws || !has_items ||
-        (loader->training && !worker->pictures))
+        (loader->kept.training && !worker->pictures))
         status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
     if (status == PST_OK)
         status = open_tools(worker, err);
@@ -185,12 +186,12 @@ bool psti_loader_worker_grow(struct psti_loader_worker *worker)
         limit = max;
     if (psti_batch_pool_charge(loader->pool, 2 * (limit - worker->grant), false)) {
         worker->grant = limit;
-        raise_to(&loader->grant_max, limit);
+        raise_to(&loader->crew.grant_max, limit);
         hold_grant(worker);
         return true;
     } else {
         if (!worker->has_reserve) {
-            pthread_mutex_lock(&loader->reserve_lock);
+            pthread_mutex_lock(&loader->crew.reserve_lock);
             worker->has_reserve = true;
         }
         limit = max;
@@ -211,7 +212,7 @@ bool psti_loader_worker_grow(struct psti_loader_worker *worker)
 void psti_loader_worker_grow_extra(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
-    uint64_t most = loader->options.host_memory / EXTRA_PART / loader->n_workers;
+    uint64_t most = loader->options.host_memory / EXTRA_PART / loader->crew.n;
     uint64_t have = worker->grant + worker->extra;
     struct psti_decode_stats stats;
     psti_decode_stats(worker->decoder, &stats);
@@ -225,7 +226,7 @@ void psti_loader_worker_grow_extra(struct psti_loader_worker *worker)
     if (!psti_batch_pool_charge(loader->pool, more, false))
         return;
     worker->extra += more;
-    raise_to(&loader->wanted_max, worker->grant + worker->extra);
+    raise_to(&loader->crew.wanted_max, worker->grant + worker->extra);
     hold_grant(worker);
 }
 
@@ -245,7 +246,7 @@ void psti_loader_worker_settle(struct psti_loader_worker *worker)
     worker->reserve_nbytes = 0;
     worker->grown = false;
     worker->has_reserve = false;
-    pthread_mutex_unlock(&loader->reserve_lock);
+    pthread_mutex_unlock(&loader->crew.reserve_lock);
 }
 
 void psti_loader_worker_count(struct psti_loader_worker *worker, int64_t start_ns)
@@ -274,7 +275,7 @@ void psti_loader_worker_read_here(struct psti_loader_worker *worker, int64_t sta
 
 void psti_loader_worker_merge(struct psti_loader_worker *worker)
 {
-    struct pst_loader_stats *stats = &worker->loader->stats;
+    struct pst_loader_stats *stats = &worker->loader->meters.stats;
     const struct psti_placed *placed = &worker->placed;
     stats->read_ns += worker->read_here_ns;
     stats->worker_read_wait_ns += worker->read_here_ns;
@@ -307,7 +308,7 @@ enum pst_status psti_loader_worker_run_read(struct psti_loader_worker *worker,
                                             struct psti_read *read)
 {
     struct psti_storage *storage = worker->loader->storage;
-    struct psti_latency *tier = &worker->loader->tiers[PST_TIER_STORAGE];
+    struct psti_latency *tier = &worker->loader->tiers.latency[PST_TIER_STORAGE];
     int64_t start = psti_clock_ns(), owed = worker->owed_ns;
     psti_latency_begin(tier, 1);
     enum pst_status status = worker->owes ? psti_storage_read_owing(storage, read, &worker->owed_ns)

@@ -37,8 +37,8 @@ struct psti_loader_worker {
     float *boxes_memory;            /* of boxes.boxes and boxes.scratch */
     size_t boxes_nbytes;            /* charged for it */
     struct psti_loader_items items; /* for rows that this thread reads itself */
-    /* [plan.n_items], with loader->training: pixels of which the row was made, until it is kept;
-     * empty: none. All together take at most loader->recode_nbytes. */
+    /* [plan.n_items], with loader->kept.training: pixels of which the row was made, until it is
+     * kept; empty: none. All together take at most loader->kept.recode_nbytes. */
     struct psti_buffer *pictures;
     void *buffer; /* for reads by this thread itself */
     uint64_t buffer_nbytes;
@@ -46,7 +46,7 @@ struct psti_loader_worker {
     uint64_t extra; /* additional scratch that makes the decoder faster */
     uint64_t seen_grant,
         seen_wanted;  /* the loader's grant_max and wanted_max when this worker last looked */
-    bool has_reserve; /* holds loader->reserve_lock and uses the reserve */
+    bool has_reserve; /* holds loader->crew.reserve_lock and uses the reserve */
     bool grown;       /* decoder and run have scratch from the reserve */
     bool emptied;     /* this image began with empty scratch */
     uint64_t reserve_nbytes; /* bytes charged from the reserve */

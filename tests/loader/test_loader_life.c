@@ -449,8 +449,9 @@ static uint32_t n_rows_left(pst_loader *loader)
     uint32_t n = 0;
     pthread_mutex_lock(loader->lock);
     for (uint32_t i = 0; i < loader->options.prefetch; i++)
-        n += loader->ring[i].state == PSTI_LOADER_JOB_RUNNING ? loader->ring[i].n_left : 0;
-    if (loader->issue_step < loader->options.prefetch)
+        n += loader->queue.ring[i].state == PSTI_LOADER_JOB_RUNNING ? loader->queue.ring[i].n_left
+                                                                    : 0;
+    if (loader->queue.issue_step < loader->options.prefetch)
         n = UINT32_MAX;
     pthread_mutex_unlock(loader->lock);
     return n;
@@ -484,14 +485,14 @@ static void test_slow_row_holds_no_other(void **state)
         uint64_t free_nbytes = 0;
         while (psti_batch_pool_charge(loader->pool, 65536, false))
             free_nbytes += 65536; /* only the reserve is left */
-        pthread_mutex_lock(&loader->reserve_lock);
+        pthread_mutex_lock(&loader->crew.reserve_lock);
         assert_ok(pst_loader_begin(loader, 0, &err));
         uint32_t n = UINT32_MAX;
         for (int i = 0; i < 60000 && n != 1; i++) {
             psti_clock_sleep_until(psti_clock_ns() + 1000000);
             n = n_rows_left(loader);
         }
-        pthread_mutex_unlock(&loader->reserve_lock);
+        pthread_mutex_unlock(&loader->crew.reserve_lock);
         assert_int_equal(n, 1);
         psti_batch_pool_uncharge(loader->pool, free_nbytes);
         for (int i = 0; i < 5; i++)

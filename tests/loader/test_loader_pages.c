@@ -176,7 +176,7 @@ static void test_little_memory(void **state)
     for (uint32_t n_rows = 1; n_rows < 20; n_rows += 6) {
         loader = open_loader(same, &options);
         /* Nothing is under way, so the region may become shorter. */
-        loader->arena.nbytes = (size_t)n_rows * loader->block_nbytes_max;
+        loader->queue.arena.nbytes = (size_t)n_rows * loader->block_nbytes_max;
         for (uint64_t epoch = 0; epoch < 2; epoch++) {
             assert_ok(pst_loader_begin(loader, 0, &err));
             assert_int_equal(drain_epoch(loader, NULL, hashes), n);

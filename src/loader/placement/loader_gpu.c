@@ -41,7 +41,7 @@ static enum pst_status open_field(pst_loader *loader, struct psti_loader_gpu *gp
     gpu->plan_fields[i] = i_plan;
     gpu->fields_of_plan[i_plan] = i;
     gpu->n_fields++;
-    gpu->recodes[i] = psti_recode_has_field(loader->recode_key, plan->i_field);
+    gpu->recodes[i] = psti_recode_has_field(loader->kept.recode_key, plan->i_field);
     psti_loader_gpu_expect_items(gpu, loader, i);
     return PST_OK;
 }

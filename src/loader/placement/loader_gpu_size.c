@@ -54,8 +54,8 @@ static void look_at_file(const pst_loader *loader, const struct psti_loader_plan
 static void expect_recoded(const pst_loader *loader, const struct psti_loader_plan_field *plan,
                            struct pst_item *item)
 {
-    enum psti_recode_form form = psti_recode_form(loader->recode_key);
-    if (!psti_recode_has_field(loader->recode_key, plan->i_field))
+    enum psti_recode_form form = psti_recode_form(loader->kept.recode_key);
+    if (!psti_recode_has_field(loader->kept.recode_key, plan->i_field))
         return;
     if (form == PSTI_RECODE_RAW) {
         item->form = PST_FORM_RAW;

@@ -1,0 +1,30 @@
+/* loader_epoch.h - the place of a loader in its sequence of batches, and whether it runs. */
+#ifndef PST_LOADER_LOADER_EPOCH_H
+#define PST_LOADER_LOADER_EPOCH_H
+
+#include "order/order.h"
+
+#include <penstock/loader.h>
+
+/* loader_begin.c sets it, and loader_next.c moves it on. The loader's lock guards it, where nothing
+ * else is said. */
+struct psti_loader_epoch {
+    uint64_t number, start;        /* the epoch under way, and its position at which it began */
+    uint64_t step_base, n_steps;   /* steps of the epoch before `start`, and behind it */
+    uint64_t next_step;            /* step to deliver next */
+    uint64_t issue_end;            /* first step that must not be started */
+    uint32_t ahead;                /* number of jobs that may be under way, <= prefetch */
+    struct psti_ranks ranks;       /* ranks of the epoch under way */
+    struct psti_ranks next_ranks;  /* ranks of the next epoch */
+    struct pst_loader_state state; /* only the caller's thread writes and reads it */
+    uint32_t n_kept;             /* batches that the caller held when it called for the next one */
+    uint64_t n_bad, n_good;      /* samples of the epoch so far */
+    struct pst_error last_bad;   /* set while an epoch has no good sample */
+    bool begun, running, parked; /* parked: it waits until its group has answered */
+    bool closing;                /* the loader is being closed */
+    bool failed;                 /* `failure` says why; the next epoch may begin */
+    bool broken; /* pst_loader_set lost its memory: it can only be closed. The caller's thread */
+    struct pst_error failure;
+};
+
+#endif
