@@ -53,7 +53,8 @@ struct psti_loader_job {
 };
 
 /* A row whose items are being read. The lock guards it while it is in a list of the loader. Else it
- * belongs to the one that took it from there: the pump, then the storage, then a worker. */
+ * belongs to the one that took it from there: the pump, then the tiers that it asks, then a worker.
+ */
 struct psti_loader_task {
     struct psti_loader_task *next;
     pst_loader *loader;

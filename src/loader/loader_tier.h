@@ -163,6 +163,7 @@ enum pst_status psti_loader_tiers_await(struct psti_loader_worker *worker,
                                         struct psti_loader_items *items, struct pst_error *err);
 /* Re-codes those items that options.cache_form is for. */
 void psti_loader_tiers_keep(struct psti_loader_worker *worker, struct psti_loader_source *sources);
+/* False: no tier keeps anything. */
 bool psti_loader_tiers_may_keep(const pst_loader *loader);
 void psti_loader_tiers_release(pst_loader *loader, struct psti_loader_items *items);
 void psti_loader_tiers_stats(const pst_loader *loader, struct pst_loader_stats *stats);
