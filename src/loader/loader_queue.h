@@ -24,7 +24,7 @@ struct psti_loader_queue {
     atomic_bool cancelled;               /* workers read it without the lock, between rows */
     bool pumping; /* a thread pumps; it alone changes `pending` and starts jobs, also while it has
                      released the lock */
-    bool crowded; /* reads wait for copies on their way to the fleet */
+    bool crowded; /* reads of further rows wait, because a tier is crowded */
     bool pump_again;              /* the lock was released, so something may have changed */
     enum pst_status claim_status; /* why the pump got no slot; PST_OK: it got one */
 };
