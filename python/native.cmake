@@ -3,6 +3,7 @@
 file(GLOB native_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/src/penstock/_native*.c)
 python_add_library(_native MODULE USE_SABI 3.11 WITH_SOABI ${native_sources})
 set_target_properties(_native PROPERTIES C_STANDARD 17 C_VISIBILITY_PRESET hidden)
+target_include_directories(_native PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../src) # of the few headers that check_rooms.py lets it see
 target_compile_definitions(_native PRIVATE _GNU_SOURCE)
 target_compile_options(_native PRIVATE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla)
 if(PST_WERROR)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that libpenstock.so exports exactly the functions that include/penstock declares, each with its version, that some test
-in C calls each, and that the library uses no function that the oldest glibc of our wheels lacks (check_wheel.py looks at wheels).
+"""Checks that libpenstock.so exports exactly the functions that include/penstock declares, each with its version, and those of the
+private node that the Python package calls; that some test in C calls each; and that the library uses no function that the oldest
+glibc of our wheels lacks (check_wheel.py looks at wheels).
 
     scripts/check_symbols.py BUILD_OR_LIBRARY [--include DIR]
 """
@@ -70,11 +71,22 @@ def compare(wanted: set[str], symbols: dict[str, str]) -> list[str]:
     return findings
 
 
+def taken(symbols: dict[str, str], package: Path) -> tuple[set[str], list[str]]:
+    """Returns the functions of the private node, and those of them that are not psti_ or that the Python package does not call."""
+    private = {name for name, version in symbols.items() if version == "PENSTOCK_PRIVATE"}
+    called: set[str] = set()
+    for source in sorted(package.rglob("_native*.c")):
+        called.update(re.findall(r"\b(psti_\w+)\s*\(", code_only(source.read_text())))
+    findings = [f"{name} is private, and is not psti_" for name in sorted(private) if not name.startswith("psti_")]
+    findings += [f"{name} is exported for the Python package, which does not call it" for name in sorted(private - called)]
+    return private, findings
+
+
 def untested(wanted: set[str], tests: Path) -> list[str]:
     """Returns functions that no C file below `tests` calls."""
     called: set[str] = set()
     for source in sorted(tests.rglob("*.c")):
-        called.update(re.findall(r"\b(pst_\w+)\s*\(", code_only(source.read_text())))
+        called.update(re.findall(r"\b(psti?_\w+)\s*\(", code_only(source.read_text())))
     return [f"{name} is called by no test" for name in sorted(wanted - called)]
 
 
@@ -85,8 +97,9 @@ def main() -> int:
     arguments = parser.parse_args()
     library = arguments.library / "libpenstock.so" if arguments.library.is_dir() else arguments.library
     symbols = exported(library)
-    wanted = declared(arguments.include)
-    findings = compare(wanted, symbols) + untested(wanted, ROOT / "tests") + too_new(dynamic_symbols(library, "--undefined-only"))
+    private, findings = taken(symbols, ROOT / "python")
+    wanted = declared(arguments.include) | private
+    findings += compare(wanted, symbols) + untested(wanted, ROOT / "tests") + too_new(dynamic_symbols(library, "--undefined-only"))
     print("\n".join(findings) if findings else f"symbols: {len(symbols)} declared, exported and tested")
     return 1 if findings else 0
 

@@ -14,12 +14,10 @@
 #include <penstock/images.h>
 #include <penstock/loader.h>
 #include <penstock/meter.h>
-#include <penstock/plan.h>
 #include <penstock/pli.h>
 #include <penstock/service.h>
 #include <penstock/fallback.h>
 #include <penstock/settings.h>
-#include <penstock/stall.h>
 #include <penstock/status.h>
 #include <penstock/writer.h>
 

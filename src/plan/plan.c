@@ -1,4 +1,4 @@
-/* plan.c - pst_plan_solve and pst_plan_need: programmes are made, solved and read.
+/* plan.c - psti_plan_solve and psti_plan_need: programmes are made, solved and read.
  *
  * A plan is found in steps: the goal, and then, at the goal's value, the least stored bytes and the
  * most samples/s. Prices are the duals of the first step. Pure but for memory and the solver. */
@@ -48,18 +48,18 @@ static enum pst_status take_memory(struct memory *memory, const struct psti_lp *
 /* Shares of each class's samples, without rounding errors. */
 static void read_shares(const struct psti_plan_model *m, const double *values, double *shares)
 {
-    const struct pst_plan_setup *s = m->setup;
+    const struct psti_plan_setup *s = m->setup;
     double *sums = m->of_class;
     for (uint32_t c = 0; c < s->n_classes; c++)
         sums[c] = 0;
     for (uint32_t i = 0; i < s->n_ways; i++) {
-        uint32_t c = psti_plan_way(s, i).i_class;
+        uint32_t c = psti_plan_way_at(s, i).i_class;
         double share = values[i] * m->n_samples / s->class_samples[c];
         shares[i] = share > NOTHING ? share : 0;
         sums[c] += shares[i];
     }
     for (uint32_t i = 0; i < s->n_ways; i++)
-        shares[i] /= sums[psti_plan_way(s, i).i_class];
+        shares[i] /= sums[psti_plan_way_at(s, i).i_class];
 }
 
 /* Means of what a sample demands, and what it stores. */
@@ -67,7 +67,7 @@ static double demand_of(const struct psti_plan_model *m, const double *shares, i
 {
     double sum = 0;
     for (uint32_t i = 0; i < m->setup->n_ways; i++) {
-        struct pst_plan_way way = psti_plan_way(m->setup, i);
+        struct psti_plan_way way = psti_plan_way_at(m->setup, i);
         sum += shares[i] * m->setup->class_samples[way.i_class] / m->n_samples * way.demands[r];
     }
     return sum;
@@ -77,7 +77,7 @@ static double stored_of(const struct psti_plan_model *m, const double *shares)
 {
     double sum = 0;
     for (uint32_t i = 0; i < m->setup->n_ways; i++) {
-        struct pst_plan_way way = psti_plan_way(m->setup, i);
+        struct psti_plan_way way = psti_plan_way_at(m->setup, i);
         sum += shares[i] * m->setup->class_samples[way.i_class] * way.stored_nbytes;
     }
     return sum;
@@ -96,51 +96,51 @@ static double capacity_of(const struct psti_plan_model *m, const double *values,
 }
 
 /* Seconds that a sample takes on each resource; the answer's time is the largest. */
-static double seconds_of(const struct psti_plan_model *m, const struct pst_plan_answer *a, int r,
+static double seconds_of(const struct psti_plan_model *m, const struct psti_plan_answer *a, int r,
                          double demand, double gpu_demand)
 {
-    if (r == PST_STALL_ACCELERATOR)
+    if (r == PSTI_STALL_ACCELERATOR)
         return a->capacities[r] > 0 ? 1 / a->capacities[r] + m->setup->gpu_interference * gpu_demand
                                     : 0;
     return a->capacities[r] > 0 ? demand / a->capacities[r] : 0;
 }
 
-static double cost_of(const struct psti_plan_model *m, const struct pst_plan_answer *a)
+static double cost_of(const struct psti_plan_model *m, const struct psti_plan_answer *a)
 {
-    const struct pst_plan_setup *s = m->setup;
+    const struct psti_plan_setup *s = m->setup;
     double price = s->price;
-    for (int r = 0; r < PST_STALL_N_RESOURCES; r++)
+    for (int r = 0; r < PSTI_STALL_N_RESOURCES; r++)
         price += s->unit_prices[r] * fmax(a->capacities[r] - s->capacities[r], 0);
     return price * m->n_samples / a->samples_per_second;
 }
 
 /* Fills all of the answer but prices and the single form, from the shares. */
 static enum pst_status read_plan(const struct psti_plan_model *m, const double *values,
-                                 const double *shares, struct pst_plan_answer *a,
+                                 const double *shares, struct psti_plan_answer *a,
                                  struct pst_error *err)
 {
-    double demands[PST_STALL_N_RESOURCES], seconds[PST_STALL_N_RESOURCES], time = 0;
-    for (int r = 0; r < PST_STALL_N_RESOURCES; r++) {
+    double demands[PSTI_STALL_N_RESOURCES], seconds[PSTI_STALL_N_RESOURCES], time = 0;
+    for (int r = 0; r < PSTI_STALL_N_RESOURCES; r++) {
         demands[r] = demand_of(m, shares, r);
         a->capacities[r] = capacity_of(m, values, r, demands[r]);
     }
-    for (int r = 0; r < PST_STALL_CACHE_MEMORY; r++) {
-        seconds[r] = seconds_of(m, a, r, demands[r], demands[PST_STALL_GPU]);
+    for (int r = 0; r < PSTI_STALL_CACHE_MEMORY; r++) {
+        seconds[r] = seconds_of(m, a, r, demands[r], demands[PSTI_STALL_GPU]);
         time = fmax(time, seconds[r]);
     }
     if (!(time > 0))
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
                          "nothing limits the rate: no demand has a capacity");
     a->samples_per_second = 1 / time;
-    for (int r = 0; r < PST_STALL_CACHE_MEMORY; r++) {
-        a->used[r] = r == PST_STALL_ACCELERATOR ? 1 / time : demands[r] / time;
+    for (int r = 0; r < PSTI_STALL_CACHE_MEMORY; r++) {
+        a->used[r] = r == PSTI_STALL_ACCELERATOR ? 1 / time : demands[r] / time;
         a->binding |= seconds[r] >= time * FULL ? 1u << r : 0;
     }
-    double kept = demands[PST_STALL_CACHE_MEMORY] * m->n_samples;
-    a->used[PST_STALL_CACHE_MEMORY] = kept;
-    if (a->capacities[PST_STALL_CACHE_MEMORY] > 0 &&
-        kept >= a->capacities[PST_STALL_CACHE_MEMORY] * FULL)
-        a->binding |= 1u << PST_STALL_CACHE_MEMORY;
+    double kept = demands[PSTI_STALL_CACHE_MEMORY] * m->n_samples;
+    a->used[PSTI_STALL_CACHE_MEMORY] = kept;
+    if (a->capacities[PSTI_STALL_CACHE_MEMORY] > 0 &&
+        kept >= a->capacities[PSTI_STALL_CACHE_MEMORY] * FULL)
+        a->binding |= 1u << PSTI_STALL_CACHE_MEMORY;
     a->stored_nbytes = stored_of(m, shares);
     a->quota_binds =
         m->quota_row != PSTI_PLAN_NO_ROW && a->stored_nbytes >= m->setup->stored_nbytes * FULL;
@@ -158,10 +158,10 @@ static double end_of_range(const struct psti_plan_model *m, int r, double limit,
 {
     double capacity = m->setup->capacities[r];
     if (isinf(limit))
-        return limit > 0 && r != PST_STALL_ACCELERATOR ? INFINITY : 0;
-    if (r == PST_STALL_ACCELERATOR)
+        return limit > 0 && r != PSTI_STALL_ACCELERATOR ? INFINITY : 0;
+    if (r == PSTI_STALL_ACCELERATOR)
         return limit > 0 ? 1 / (limit * m->time_scale) : INFINITY;
-    if (r == PST_STALL_CACHE_MEMORY)
+    if (r == PSTI_STALL_CACHE_MEMORY)
         return fmax(capacity * limit, 0);
     return time > 0 ? fmax(capacity * (1 + limit / time), 0) : INFINITY;
 }
@@ -169,28 +169,28 @@ static double end_of_range(const struct psti_plan_model *m, int r, double limit,
 /* How much is used of a resource whose row has this value: where it begins to limit. */
 static double used_of(const struct psti_plan_model *m, int r, double row, double time)
 {
-    if (r == PST_STALL_ACCELERATOR)
+    if (r == PSTI_STALL_ACCELERATOR)
         return row > 0 ? 1 / (row * m->time_scale) : INFINITY;
-    double part = r == PST_STALL_CACHE_MEMORY ? row : time > 0 ? 1 + row / time : 0;
+    double part = r == PSTI_STALL_CACHE_MEMORY ? row : time > 0 ? 1 + row / time : 0;
     return m->setup->capacities[r] * fmax(part, 0);
 }
 
 /* Reads duals and ranges of the first step. A row "demands / capacity - time <= 0" with limit b is
  * that of capacity * (1 + b / time), so a unit more of it is b = time / capacity. */
-static void read_prices(const struct psti_plan_model *m, const struct pst_plan_lp_solution *result,
-                        struct pst_plan_answer *a)
+static void read_prices(const struct psti_plan_model *m, const struct psti_plan_lp_solution *result,
+                        struct psti_plan_answer *a)
 {
-    const struct pst_plan_setup *s = m->setup;
+    const struct psti_plan_setup *s = m->setup;
     double time = result->values[m->i_time], goal = result->objective;
-    for (int r = 0; r < PST_STALL_N_RESOURCES; r++) {
+    for (int r = 0; r < PSTI_STALL_N_RESOURCES; r++) {
         uint32_t row = m->rows[r];
         a->price_high[r] = INFINITY;
         if (row == PSTI_PLAN_NO_ROW || m->i_chosen[r] != PSTI_PLAN_NO_ROW || !(goal > 0))
             continue;
         double capacity = s->capacities[r], dual = result->duals[row], per_unit;
-        if (r == PST_STALL_ACCELERATOR)
+        if (r == PSTI_STALL_ACCELERATOR)
             per_unit = -1 / (capacity * capacity * m->time_scale);
-        else if (r == PST_STALL_CACHE_MEMORY)
+        else if (r == PSTI_STALL_CACHE_MEMORY)
             per_unit = 1 / capacity;
         else
             per_unit = time / capacity;
@@ -199,9 +199,9 @@ static void read_prices(const struct psti_plan_model *m, const struct pst_plan_l
         if (a->price_low[r] < capacity * FULL)
             continue;
         a->price_low[r] = a->price_high[r] = capacity;
-        if (s->goal == PST_PLAN_COST && m->lp.n_columns > s->n_ways + 1)
+        if (s->goal == PSTI_PLAN_COST && m->lp.n_columns > s->n_ways + 1)
             continue; /* the time of a sample at the range's ends is not known */
-        double of_time = s->goal == PST_PLAN_STORAGE ? 0 : time / goal;
+        double of_time = s->goal == PSTI_PLAN_STORAGE ? 0 : time / goal;
         double ends[] = {end_of_range(m, r, result->down[row],
                                       of_time > 0 ? result->down_objective[row] * of_time : time),
                          end_of_range(m, r, result->up[row],
@@ -219,25 +219,25 @@ static void read_prices(const struct psti_plan_model *m, const struct pst_plan_l
 
 /* Solves a goal, and then for what does not matter to it: the least stored bytes, the best rate. */
 static enum pst_status solve_steps(struct psti_plan_model *m, struct memory *memory, double *shares,
-                                   struct pst_plan_answer *a, struct pst_error *err)
+                                   struct psti_plan_answer *a, struct pst_error *err)
 {
     static const int aims[][PSTI_PLAN_KEPT_MAX + 1] = {
-        [PST_PLAN_RATE] = {PST_PLAN_RATE, PST_PLAN_STORAGE, -1},
-        [PST_PLAN_STORAGE] = {PST_PLAN_STORAGE, PST_PLAN_RATE, -1},
-        [PST_PLAN_COST] = {PST_PLAN_COST, PST_PLAN_STORAGE, PST_PLAN_RATE}};
+        [PSTI_PLAN_RATE] = {PSTI_PLAN_RATE, PSTI_PLAN_STORAGE, -1},
+        [PSTI_PLAN_STORAGE] = {PSTI_PLAN_STORAGE, PSTI_PLAN_RATE, -1},
+        [PSTI_PLAN_COST] = {PSTI_PLAN_COST, PSTI_PLAN_STORAGE, PSTI_PLAN_RATE}};
     const int *aim = aims[m->setup->goal];
-    struct pst_plan_lp_solution result = {.values = memory->values,
-                                          .duals = memory->duals,
-                                          .rows = memory->rows,
-                                          .down = memory->down,
-                                          .down_objective = memory->down_objective,
-                                          .up = memory->up,
-                                          .up_objective = memory->up_objective};
+    struct psti_plan_lp_solution result = {.values = memory->values,
+                                           .duals = memory->duals,
+                                           .rows = memory->rows,
+                                           .down = memory->down,
+                                           .down_objective = memory->down_objective,
+                                           .up = memory->up,
+                                           .up_objective = memory->up_objective};
     for (int step = 0; step <= PSTI_PLAN_KEPT_MAX && aim[step] >= 0; step++) {
         if (step > 0)
             psti_plan_model_keep_objective(m, result.objective +
                                                   SLACK * fmax(result.objective, SLACK));
-        psti_plan_model_aim(m, (enum pst_plan_goal)aim[step]);
+        psti_plan_model_aim(m, (enum psti_plan_goal)aim[step]);
         enum pst_status status = psti_plan_lp_solve(&m->lp, m->setup, &result, err);
         if (status != PST_OK)
             return status;
@@ -249,13 +249,13 @@ static enum pst_status solve_steps(struct psti_plan_model *m, struct memory *mem
     return read_plan(m, result.values, shares, a, err);
 }
 
-static enum pst_status solve(const struct pst_plan_setup *setup,
+static enum pst_status solve(const struct psti_plan_setup *setup,
                              const struct psti_plan_limits *limits, double *shares,
-                             struct pst_plan_answer *a, struct pst_error *err)
+                             struct psti_plan_answer *a, struct pst_error *err)
 {
     struct psti_plan_model model;
     struct memory memory = {0};
-    *a = (struct pst_plan_answer){0};
+    *a = (struct psti_plan_answer){0};
     enum pst_status status = psti_plan_model_open(&model, setup, limits, err);
     if (status != PST_OK)
         return status;
@@ -268,16 +268,16 @@ static enum pst_status solve(const struct pst_plan_setup *setup,
 }
 
 /* Name of the first resource that limits. */
-static const char *limiting(const struct pst_plan_answer *a)
+static const char *limiting(const struct psti_plan_answer *a)
 {
-    for (uint32_t r = PST_STALL_N_RESOURCES; r-- > 0;)
-        if (a->binding >> r & 1 && r != PST_STALL_CACHE_MEMORY)
-            return pst_stall_resource_name(r);
+    for (uint32_t r = PSTI_STALL_N_RESOURCES; r-- > 0;)
+        if (a->binding >> r & 1 && r != PSTI_STALL_CACHE_MEMORY)
+            return psti_stall_resource_name(r);
     return "nothing";
 }
 
 /* Says which single limit is in the way, if one alone is. */
-static enum pst_status explain(const struct pst_plan_setup *setup, double *shares,
+static enum pst_status explain(const struct psti_plan_setup *setup, double *shares,
                                struct pst_error *err)
 {
     const struct {
@@ -286,10 +286,10 @@ static enum pst_status explain(const struct pst_plan_setup *setup, double *share
     } tries[] = {
         {{.form = UINT32_MAX, .no_quota = true}, "the bytes on storage that are allowed"},
         {{.form = UINT32_MAX, .no_least_rate = true}, "the rate that must be reached"},
-        {{.form = UINT32_MAX, .no_limit = 1u << PST_STALL_CACHE_MEMORY}, "the cache's memory"},
+        {{.form = UINT32_MAX, .no_limit = 1u << PSTI_STALL_CACHE_MEMORY}, "the cache's memory"},
     };
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
-        struct pst_plan_answer answer;
+        struct psti_plan_answer answer;
         enum pst_status status = solve(setup, &tries[i].limits, shares, &answer, err);
         if (status != PST_OK && status != PST_ERROR_LIMIT)
             return status;
@@ -304,28 +304,28 @@ static enum pst_status explain(const struct pst_plan_setup *setup, double *share
                      "no plan keeps within the limits of rate, bytes on storage and cache");
 }
 
-static bool is_better(enum pst_plan_goal goal, const struct pst_plan_answer *a,
-                      const struct pst_plan_answer *b)
+static bool is_better(enum psti_plan_goal goal, const struct psti_plan_answer *a,
+                      const struct psti_plan_answer *b)
 {
     double goals[][2] = {{b->samples_per_second, a->samples_per_second},
                          {a->stored_nbytes, b->stored_nbytes},
                          {a->cost, b->cost}};
     if (fabs(goals[goal][0] - goals[goal][1]) > SLACK * goals[goal][1])
         return goals[goal][0] < goals[goal][1];
-    return goal == PST_PLAN_STORAGE ? a->samples_per_second > b->samples_per_second
-                                    : a->stored_nbytes < b->stored_nbytes;
+    return goal == PSTI_PLAN_STORAGE ? a->samples_per_second > b->samples_per_second
+                                     : a->stored_nbytes < b->stored_nbytes;
 }
 
 /* Tries each form alone. */
-static enum pst_status find_single(const struct pst_plan_setup *setup, double *shares,
-                                   struct pst_plan_answer *best, struct pst_error *err)
+static enum pst_status find_single(const struct psti_plan_setup *setup, double *shares,
+                                   struct psti_plan_answer *best, struct pst_error *err)
 {
     uint64_t forms = 0;
-    struct pst_plan_answer single = {0};
+    struct psti_plan_answer single = {0};
     for (uint32_t i = 0; i < setup->n_ways; i++)
-        forms |= (uint64_t)1 << psti_plan_way(setup, i).form;
-    for (uint32_t form = 0; form < PST_PLAN_FORMS_MAX; form++) {
-        struct pst_plan_answer answer;
+        forms |= (uint64_t)1 << psti_plan_way_at(setup, i).form;
+    for (uint32_t form = 0; form < PSTI_PLAN_FORMS_MAX; form++) {
+        struct psti_plan_answer answer;
         const struct psti_plan_limits limits = {.form = form};
         if (!(forms >> form & 1))
             continue;
@@ -346,12 +346,12 @@ static enum pst_status find_single(const struct pst_plan_setup *setup, double *s
     return PST_OK;
 }
 
-enum pst_status pst_plan_solve(const struct pst_plan_setup *setup, double *shares,
-                               struct pst_plan_answer *answer, size_t answer_nbytes,
-                               struct pst_error *err)
+enum pst_status psti_plan_solve(const struct psti_plan_setup *setup, double *shares,
+                                struct psti_plan_answer *answer, size_t answer_nbytes,
+                                struct pst_error *err)
 {
-    struct pst_plan_setup s;
-    struct pst_plan_answer a = {0};
+    struct psti_plan_setup s;
+    struct psti_plan_answer a = {0};
     enum pst_status status = psti_plan_setup_read(setup, &s, err);
     if (status != PST_OK)
         return status;
@@ -372,25 +372,25 @@ enum pst_status pst_plan_solve(const struct pst_plan_setup *setup, double *share
     return status;
 }
 
-static bool has_form(const struct pst_plan_setup *setup, uint32_t form)
+static bool has_form(const struct psti_plan_setup *setup, uint32_t form)
 {
     for (uint32_t i = 0; i < setup->n_ways; i++)
-        if (psti_plan_way(setup, i).form == form)
+        if (psti_plan_way_at(setup, i).form == form)
             return true;
     return false;
 }
 
-enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
-                              enum pst_stall_resource resource, double rate, double *out,
-                              struct pst_error *err)
+enum pst_status psti_plan_need(const struct psti_plan_setup *setup, uint32_t form,
+                               enum psti_stall_resource resource, double rate, double *out,
+                               struct pst_error *err)
 {
-    struct pst_plan_setup s;
+    struct psti_plan_setup s;
     struct psti_plan_model model;
     struct memory memory = {0};
     enum pst_status status = psti_plan_setup_read(setup, &s, err);
     if (status != PST_OK)
         return status;
-    if ((unsigned)resource >= PST_STALL_N_RESOURCES || resource == PST_STALL_ACCELERATOR)
+    if ((unsigned)resource >= PSTI_STALL_N_RESOURCES || resource == PSTI_STALL_ACCELERATOR)
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "there is no resource %d to ask for",
                          (int)resource);
     if (form != UINT32_MAX && !has_form(&s, form))
@@ -403,7 +403,7 @@ enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
     if (status != PST_OK)
         return status;
     status = take_memory(&memory, &model.lp, err);
-    struct pst_plan_lp_solution result = {
+    struct psti_plan_lp_solution result = {
         .values = memory.values, .duals = memory.duals, .rows = memory.rows};
     psti_plan_model_aim_at_demand(&model, resource);
     if (status == PST_OK)
@@ -411,12 +411,12 @@ enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
     if (status == PST_ERROR_LIMIT)
         status = psti_fail(err, PST_ERROR_LIMIT, ROOM,
                            "no amount of %s gives %.4g samples/s: another limit is in the way",
-                           pst_stall_resource_name((uint32_t)resource), rate);
+                           psti_stall_resource_name((uint32_t)resource), rate);
     if (status == PST_OK) {
         double demand = 0;
         for (uint32_t i = 0; i < s.n_ways; i++)
-            demand += memory.values[i] * psti_plan_way(&s, i).demands[resource];
-        *out = demand * (resource == PST_STALL_CACHE_MEMORY ? model.n_samples : rate);
+            demand += memory.values[i] * psti_plan_way_at(&s, i).demands[resource];
+        *out = demand * (resource == PSTI_STALL_CACHE_MEMORY ? model.n_samples : rate);
     }
     free_memory(&memory);
     psti_plan_model_close(&model);

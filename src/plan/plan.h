@@ -6,9 +6,9 @@
 #ifndef PST_PLAN_PLAN_H
 #define PST_PLAN_PLAN_H
 
-#include <penstock/plan.h>
+#include "plan/plan_solve.h"
 
-/* struct pst_plan_lp, whose arrays are ours and may be changed. */
+/* struct psti_plan_lp, whose arrays are ours and may be changed. */
 struct psti_lp {
     uint32_t n_columns, n_rows;
     double *cost, *low, *high;  /* [n_columns] */
@@ -20,11 +20,13 @@ struct psti_lp {
 
 /* Solves a programme by the setup's function, or by HiGHS, and checks the solution, which it leaves
  * undefined after failure. PST_ERROR_LIMIT: no x satisfies it. Any thread. */
-enum pst_status psti_plan_lp_solve(const struct psti_lp *lp, const struct pst_plan_setup *setup,
-                                   struct pst_plan_lp_solution *solution, struct pst_error *err);
+enum pst_status psti_plan_lp_solve(const struct psti_lp *lp, const struct psti_plan_setup *setup,
+                                   struct psti_plan_lp_solution *solution, struct pst_error *err);
 
-/* Solves a programme by HiGHS. `library`: path, or NULL as in struct pst_plan_setup. Any thread. */
-enum pst_status psti_plan_highs_solve(const struct pst_plan_lp *lp, const char *library,
-                                      struct pst_plan_lp_solution *solution, struct pst_error *err);
+/* Solves a programme by HiGHS. `library`: path, or NULL as in struct psti_plan_setup. Any thread.
+ */
+enum pst_status psti_plan_highs_solve(const struct psti_plan_lp *lp, const char *library,
+                                      struct psti_plan_lp_solution *solution,
+                                      struct pst_error *err);
 
 #endif

@@ -94,7 +94,7 @@ static enum pst_status open_library(const char *given, struct highs *highs, stru
     return PST_OK;
 }
 
-static enum pst_status pass(const struct highs *highs, void *solver, const struct pst_plan_lp *lp,
+static enum pst_status pass(const struct highs *highs, void *solver, const struct psti_plan_lp *lp,
                             struct pst_error *err)
 {
     if (highs->sizeof_int(solver) != (int32_t)sizeof(int32_t))
@@ -136,7 +136,7 @@ static enum pst_status run(const struct highs *highs, void *solver, struct pst_e
 
 /* Fills the ranges of rows' limits. Those of costs and of columns' bounds are not asked for. */
 static enum pst_status range(const struct highs *highs, void *solver,
-                             struct pst_plan_lp_solution *solution, struct pst_error *err)
+                             struct psti_plan_lp_solution *solution, struct pst_error *err)
 {
     if (highs->ranging(solver, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
                        NULL, NULL, NULL, NULL, NULL, solution->up, solution->up_objective, NULL,
@@ -145,8 +145,8 @@ static enum pst_status range(const struct highs *highs, void *solver,
     return PST_OK;
 }
 
-enum pst_status psti_plan_highs_solve(const struct pst_plan_lp *lp, const char *library,
-                                      struct pst_plan_lp_solution *solution, struct pst_error *err)
+enum pst_status psti_plan_highs_solve(const struct psti_plan_lp *lp, const char *library,
+                                      struct psti_plan_lp_solution *solution, struct pst_error *err)
 {
     struct highs highs = {0};
     enum pst_status status = open_library(library, &highs, err);

@@ -43,7 +43,7 @@ static bool is_within(double value, double low, double high, double size)
     return value >= low - slack && value <= high + slack; /* false for NaN */
 }
 
-static struct sum row_of(const struct pst_plan_lp *lp, const double *values, uint32_t r)
+static struct sum row_of(const struct psti_plan_lp *lp, const double *values, uint32_t r)
 {
     struct sum row = {0};
     for (int32_t i = lp->row_begin[r]; i < lp->row_begin[r + 1]; i++)
@@ -52,8 +52,8 @@ static struct sum row_of(const struct pst_plan_lp *lp, const double *values, uin
 }
 
 /* Values and rows are finite and within limits, and the objective is that of the values. */
-static enum pst_status check_values(const struct pst_plan_lp *lp,
-                                    const struct pst_plan_lp_solution *s, struct pst_error *err)
+static enum pst_status check_values(const struct psti_plan_lp *lp,
+                                    const struct psti_plan_lp_solution *s, struct pst_error *err)
 {
     struct sum objective = {0};
     for (uint32_t i = 0; i < lp->n_columns; i++) {
@@ -91,7 +91,7 @@ static bool add_gap(struct sum *gap, double multiplier, double size, double valu
 }
 
 /* What the duals and costs leave of each column: `reduced`, whose values are zero at first. */
-static void reduce(const struct pst_plan_lp *lp, const double *duals, struct sum *reduced)
+static void reduce(const struct psti_plan_lp *lp, const double *duals, struct sum *reduced)
 {
     for (uint32_t i = 0; i < lp->n_columns; i++)
         sum_add(&reduced[i], lp->cost[i]);
@@ -101,8 +101,8 @@ static void reduce(const struct pst_plan_lp *lp, const double *duals, struct sum
 }
 
 /* The duals prove that the values are optimal. */
-static enum pst_status check_duals(const struct pst_plan_lp *lp,
-                                   const struct pst_plan_lp_solution *s, struct sum *reduced,
+static enum pst_status check_duals(const struct psti_plan_lp *lp,
+                                   const struct psti_plan_lp_solution *s, struct sum *reduced,
                                    struct pst_error *err)
 {
     struct sum gap = {0};
@@ -129,8 +129,8 @@ static enum pst_status check_duals(const struct pst_plan_lp *lp,
 }
 
 /* Checks that no end of a range is NaN. Ends may be infinite. */
-static enum pst_status check_ranges(const struct pst_plan_lp *lp,
-                                    const struct pst_plan_lp_solution *s, struct pst_error *err)
+static enum pst_status check_ranges(const struct psti_plan_lp *lp,
+                                    const struct psti_plan_lp_solution *s, struct pst_error *err)
 {
     const double *const ends[] = {s->down, s->up, s->down_objective, s->up_objective};
     for (int e = 0; e < 4; e++)
@@ -140,7 +140,7 @@ static enum pst_status check_ranges(const struct pst_plan_lp *lp,
     return PST_OK;
 }
 
-static enum pst_status check(const struct pst_plan_lp *lp, const struct pst_plan_lp_solution *s,
+static enum pst_status check(const struct psti_plan_lp *lp, const struct psti_plan_lp_solution *s,
                              struct pst_error *err)
 {
     struct sum *reduced = psti_calloc(lp->n_columns, sizeof *reduced);
@@ -156,8 +156,8 @@ static enum pst_status check(const struct pst_plan_lp *lp, const struct pst_plan
 }
 
 /* Calls the setup's function, and completes the error that it returns. */
-static enum pst_status call(const struct pst_plan_setup *setup, const struct pst_plan_lp *lp,
-                            struct pst_plan_lp_solution *solution, struct pst_error *err)
+static enum pst_status call(const struct psti_plan_setup *setup, const struct psti_plan_lp *lp,
+                            struct psti_plan_lp_solution *solution, struct pst_error *err)
 {
     struct pst_error own;
     pst_error_clear(&own);
@@ -172,20 +172,20 @@ static enum pst_status call(const struct pst_plan_setup *setup, const struct pst
     return status;
 }
 
-enum pst_status psti_plan_lp_solve(const struct psti_lp *lp, const struct pst_plan_setup *setup,
-                                   struct pst_plan_lp_solution *solution, struct pst_error *err)
+enum pst_status psti_plan_lp_solve(const struct psti_lp *lp, const struct psti_plan_setup *setup,
+                                   struct psti_plan_lp_solution *solution, struct pst_error *err)
 {
-    const struct pst_plan_lp given = {.n_columns = lp->n_columns,
-                                      .n_rows = lp->n_rows,
-                                      .cost = lp->cost,
-                                      .low = lp->low,
-                                      .high = lp->high,
-                                      .row_low = lp->row_low,
-                                      .row_high = lp->row_high,
-                                      .row_begin = lp->row_begin,
-                                      .columns = lp->columns,
-                                      .entries = lp->entries,
-                                      .seconds_most = SECONDS_MOST};
+    const struct psti_plan_lp given = {.n_columns = lp->n_columns,
+                                       .n_rows = lp->n_rows,
+                                       .cost = lp->cost,
+                                       .low = lp->low,
+                                       .high = lp->high,
+                                       .row_low = lp->row_low,
+                                       .row_high = lp->row_high,
+                                       .row_begin = lp->row_begin,
+                                       .columns = lp->columns,
+                                       .entries = lp->entries,
+                                       .seconds_most = SECONDS_MOST};
     enum pst_status status = setup->solve_lp
                                  ? call(setup, &given, solution, err)
                                  : psti_plan_highs_solve(&given, setup->library, solution, err);

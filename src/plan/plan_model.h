@@ -19,14 +19,14 @@ struct psti_plan_limits {
 };
 
 struct psti_plan_model {
-    const struct pst_plan_setup *setup;
+    const struct psti_plan_setup *setup;
     double n_samples;    /* of all classes */
     double time_scale;   /* seconds that the column of time counts as 1 */
     double stored_scale; /* bytes of a sample that count as 1 */
     double cost_scale;   /* of a sample */
     uint32_t i_time;
-    uint32_t i_chosen[PST_STALL_RESOURCES_MAX]; /* columns of chosen capacities, or NO_ROW */
-    uint32_t rows[PST_STALL_RESOURCES_MAX];     /* of limits, or NO_ROW */
+    uint32_t i_chosen[PSTI_STALL_RESOURCES_MAX]; /* columns of chosen capacities, or NO_ROW */
+    uint32_t rows[PSTI_STALL_RESOURCES_MAX];     /* of limits, or NO_ROW */
     uint32_t quota_row;
     struct psti_lp lp;
     uint32_t n_entries;
@@ -34,27 +34,27 @@ struct psti_plan_model {
 };
 
 /* Checks a setup of the caller and completes it. */
-enum pst_status psti_plan_setup_read(const struct pst_plan_setup *given,
-                                     struct pst_plan_setup *full, struct pst_error *err);
+enum pst_status psti_plan_setup_read(const struct psti_plan_setup *given,
+                                     struct psti_plan_setup *full, struct pst_error *err);
 
 /* Way i of a setup that was read; it may be shorter than today's struct. */
-struct pst_plan_way psti_plan_way(const struct pst_plan_setup *setup, uint32_t i);
+struct psti_plan_way psti_plan_way_at(const struct psti_plan_setup *setup, uint32_t i);
 
 /* Makes the programme. Its objective is all zero. */
 enum pst_status psti_plan_model_open(struct psti_plan_model *model,
-                                     const struct pst_plan_setup *setup,
+                                     const struct psti_plan_setup *setup,
                                      const struct psti_plan_limits *limits, struct pst_error *err);
 void psti_plan_model_close(struct psti_plan_model *model);
 
 /* Sets the objective of a goal, of the stored bytes, or of the demand of a resource. */
-void psti_plan_model_aim(struct psti_plan_model *model, enum pst_plan_goal goal);
-void psti_plan_model_aim_at_demand(struct psti_plan_model *model, enum pst_stall_resource r);
+void psti_plan_model_aim(struct psti_plan_model *model, enum psti_plan_goal goal);
+void psti_plan_model_aim_at_demand(struct psti_plan_model *model, enum psti_stall_resource r);
 
 /* Adds the row "objective <= most"; afterwards another objective can be set. Twice for a model. */
 enum { PSTI_PLAN_KEPT_MAX = 2 };
 void psti_plan_model_keep_objective(struct psti_plan_model *model, double most);
 
 /* Capacity up to which a resource can be used; 0: no limit. */
-double psti_plan_capacity(const struct pst_plan_setup *setup, int r);
+double psti_plan_capacity(const struct psti_plan_setup *setup, int r);
 
 #endif

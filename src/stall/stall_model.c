@@ -16,12 +16,12 @@
 /* The model's own error where everything was measured: the median of bench/whatif. */
 #define BAND_OF_MODEL 0.03
 
-static const char *const names[PST_STALL_N_RESOURCES] = {
+static const char *const names[PSTI_STALL_N_RESOURCES] = {
     "accelerator", "cores", "workers", "storage", "reads", "network", "link", "gpu", "cache"};
 
-const char *pst_stall_resource_name(uint32_t i)
+const char *psti_stall_resource_name(uint32_t i)
 {
-    return i < PST_STALL_N_RESOURCES ? names[i] : NULL;
+    return i < PSTI_STALL_N_RESOURCES ? names[i] : NULL;
 }
 
 /* Members that are numbers, with the least that each may be after zero was filled in. */
@@ -32,7 +32,7 @@ static const struct {
 } numbers[] = {
 #define NUMBER(name, least)                                                                        \
     {                                                                                              \
-#name, offsetof(struct pst_stall_setup, name), least                                       \
+#name, offsetof(struct psti_stall_setup, name), least                                      \
     }
     NUMBER(cpu_seconds, 0),
     NUMBER(cpu_sd_seconds, 0),
@@ -70,7 +70,7 @@ static const struct {
 #undef NUMBER
 };
 
-static void fill_in(struct pst_stall_setup *s)
+static void fill_in(struct psti_stall_setup *s)
 {
     if (s->reads == 0 && s->nbytes > 0)
         s->reads = 1;
@@ -86,14 +86,14 @@ static void fill_in(struct pst_stall_setup *s)
         s->hosts = 1;
     if (s->gpu_free == 0)
         s->gpu_free = 1;
-    if (s->policy == PST_STALL_USUAL)
-        s->policy = PST_STALL_MINIO;
-    if (s->page_policy == PST_STALL_USUAL)
-        s->page_policy = PST_STALL_RANDOM;
+    if (s->policy == PSTI_STALL_USUAL)
+        s->policy = PSTI_STALL_MINIO;
+    if (s->page_policy == PSTI_STALL_USUAL)
+        s->page_policy = PSTI_STALL_RANDOM;
 }
 
-enum pst_status psti_stall_setup_read(const struct pst_stall_setup *given,
-                                      struct pst_stall_setup *full, struct pst_error *err)
+enum pst_status psti_stall_setup_read(const struct psti_stall_setup *given,
+                                      struct psti_stall_setup *full, struct pst_error *err)
 {
     enum pst_status status = psti_options_copy(full, sizeof *full, given, ROOM, err);
     if (status != PST_OK)
@@ -107,10 +107,10 @@ enum pst_status psti_stall_setup_read(const struct pst_stall_setup *given,
     }
     if (full->gpu_free > 1 || full->gpu_interference > 1)
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                         "gpu_free and gpu_interference are 0 to 1, not %g and %g",
-                         full->gpu_free, full->gpu_interference);
-    if ((unsigned)full->policy > PST_STALL_LRU_SEQUENTIAL ||
-        (unsigned)full->page_policy > PST_STALL_LRU_SEQUENTIAL)
+                         "gpu_free and gpu_interference are 0 to 1, not %g and %g", full->gpu_free,
+                         full->gpu_interference);
+    if ((unsigned)full->policy > PSTI_STALL_LRU_SEQUENTIAL ||
+        (unsigned)full->page_policy > PSTI_STALL_LRU_SEQUENTIAL)
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "there is no such policy of a cache");
     return PST_OK;
 }
@@ -121,13 +121,13 @@ static double quotient(double capacity, double demand)
 }
 
 /* CPU seconds for preparing a sample, mean over hits and misses. */
-static double preparation(const struct pst_stall_setup *s, double hits)
+static double preparation(const struct psti_stall_setup *s, double hits)
 {
     return hits * s->hit_cpu_seconds + (1 - hits) * s->cpu_seconds;
 }
 
 /* Seconds from one step of a rank to the next one if batches are always ready. */
-static double cycle(const struct pst_stall_setup *s, double cpu, double misses)
+static double cycle(const struct psti_stall_setup *s, double cpu, double misses)
 {
     double step = s->step_seconds + psti_stall_largest_of(s->ranks) * s->step_sd_seconds;
     double seconds =
@@ -142,7 +142,7 @@ static double cycle(const struct pst_stall_setup *s, double cpu, double misses)
     return seconds + alone;
 }
 
-static void find_bounds(const struct pst_stall_setup *s, struct pst_stall_answer *a)
+static void find_bounds(const struct psti_stall_setup *s, struct psti_stall_answer *a)
 {
     double consumers = s->ranks * s->jobs;
     double once = s->shared_preparation ? s->jobs : 1; /* consumers of one prepared sample */
@@ -151,48 +151,48 @@ static void find_bounds(const struct pst_stall_setup *s, struct pst_stall_answer
     double workers = s->workers * consumers / once;
     double seconds = cycle(s, cpu, a->misses);
     double *b = a->bounds;
-    b[PST_STALL_ACCELERATOR] = quotient(consumers * s->batch_size, seconds);
-    b[PST_STALL_CORES] = quotient(s->cores, cpu / once + taken);
-    b[PST_STALL_WORKERS] =
+    b[PSTI_STALL_ACCELERATOR] = quotient(consumers * s->batch_size, seconds);
+    b[PSTI_STALL_CORES] = quotient(s->cores, cpu / once + taken);
+    b[PSTI_STALL_WORKERS] =
         s->workers > 0 && (cpu > 0 || s->wait_seconds > 0)
             ? once * psti_stall_workers_rate(workers, s->wait_seconds, cpu, s->cores)
             : INFINITY;
-    b[PST_STALL_STORAGE] = once * quotient(s->storage_nbytes_per_second, a->misses * s->nbytes);
-    b[PST_STALL_READS] = once * quotient(s->reads_per_second, a->misses * s->reads);
-    b[PST_STALL_NETWORK] = once * quotient(s->network_nbytes_per_second,
-                                           a->hits * (1 - 1 / s->hosts) * s->item_nbytes);
-    b[PST_STALL_LINK] = consumers * quotient(s->link_nbytes_per_second, s->link_nbytes);
-    b[PST_STALL_GPU] = consumers * quotient(s->gpu_free, s->gpu_seconds);
-    b[PST_STALL_CACHE_MEMORY] = INFINITY;
+    b[PSTI_STALL_STORAGE] = once * quotient(s->storage_nbytes_per_second, a->misses * s->nbytes);
+    b[PSTI_STALL_READS] = once * quotient(s->reads_per_second, a->misses * s->reads);
+    b[PSTI_STALL_NETWORK] = once * quotient(s->network_nbytes_per_second,
+                                            a->hits * (1 - 1 / s->hosts) * s->item_nbytes);
+    b[PSTI_STALL_LINK] = consumers * quotient(s->link_nbytes_per_second, s->link_nbytes);
+    b[PSTI_STALL_GPU] = consumers * quotient(s->gpu_free, s->gpu_seconds);
+    b[PSTI_STALL_CACHE_MEMORY] = INFINITY;
 }
 
-static void find_binding(struct pst_stall_answer *a)
+static void find_binding(struct psti_stall_answer *a)
 {
-    a->binding = a->next = PST_STALL_ACCELERATOR;
-    for (int i = 1; i < PST_STALL_N_RESOURCES; i++)
+    a->binding = a->next = PSTI_STALL_ACCELERATOR;
+    for (int i = 1; i < PSTI_STALL_N_RESOURCES; i++)
         if (a->bounds[i] < a->bounds[a->binding])
-            a->binding = (enum pst_stall_resource)i;
-    a->next = a->binding == PST_STALL_ACCELERATOR ? PST_STALL_CORES : PST_STALL_ACCELERATOR;
-    for (int i = 0; i < PST_STALL_N_RESOURCES; i++)
+            a->binding = (enum psti_stall_resource)i;
+    a->next = a->binding == PSTI_STALL_ACCELERATOR ? PSTI_STALL_CORES : PSTI_STALL_ACCELERATOR;
+    for (int i = 0; i < PSTI_STALL_N_RESOURCES; i++)
         if (i != (int)a->binding && a->bounds[i] < a->bounds[a->next])
-            a->next = (enum pst_stall_resource)i;
+            a->next = (enum psti_stall_resource)i;
 }
 
 static double square(double x) { return x * x; }
 
 /* Squared coefficient of variation of the time that the slowest supplier needs for a batch. The
  * work of a batch is a sum over its samples. */
-static double supply_cv2(const struct pst_stall_setup *s, enum pst_stall_resource slowest)
+static double supply_cv2(const struct psti_stall_setup *s, enum psti_stall_resource slowest)
 {
     double one = 0;
-    if ((slowest == PST_STALL_CORES || slowest == PST_STALL_WORKERS) && s->cpu_seconds > 0)
+    if ((slowest == PSTI_STALL_CORES || slowest == PSTI_STALL_WORKERS) && s->cpu_seconds > 0)
         one = square(s->cpu_sd_seconds / (s->cpu_seconds + s->wait_seconds));
-    else if (slowest == PST_STALL_STORAGE && s->nbytes > 0)
+    else if (slowest == PSTI_STALL_STORAGE && s->nbytes > 0)
         one = square(s->nbytes_sd / s->nbytes);
     return one / s->batch_size;
 }
 
-void psti_stall_rate(const struct pst_stall_setup *s, struct pst_stall_answer *a)
+void psti_stall_rate(const struct psti_stall_setup *s, struct psti_stall_answer *a)
 {
     struct psti_stall_hits hits = psti_stall_hits(s);
     a->hits = hits.cache;
@@ -200,12 +200,12 @@ void psti_stall_rate(const struct pst_stall_setup *s, struct pst_stall_answer *a
     a->misses = hits.misses;
     find_bounds(s, a);
     find_binding(a);
-    double demand = a->bounds[PST_STALL_ACCELERATOR], supply = INFINITY;
-    enum pst_stall_resource slowest = PST_STALL_CORES;
-    for (int i = 1; i < PST_STALL_N_RESOURCES; i++)
+    double demand = a->bounds[PSTI_STALL_ACCELERATOR], supply = INFINITY;
+    enum psti_stall_resource slowest = PSTI_STALL_CORES;
+    for (int i = 1; i < PSTI_STALL_N_RESOURCES; i++)
         if (a->bounds[i] < supply) {
             supply = a->bounds[i];
-            slowest = (enum pst_stall_resource)i;
+            slowest = (enum psti_stall_resource)i;
         }
     double per_batch = s->ranks * s->jobs * s->batch_size;
     double step_cv2 = s->step_seconds > 0 ? square(s->step_sd_seconds / s->step_seconds) : 0;
@@ -216,12 +216,12 @@ void psti_stall_rate(const struct pst_stall_setup *s, struct pst_stall_answer *a
 }
 
 /* Splits the time of a sample: without any fetching, then without preparation either. */
-static void find_stalls(const struct pst_stall_setup *s, struct pst_stall_answer *a)
+static void find_stalls(const struct psti_stall_setup *s, struct psti_stall_answer *a)
 {
-    struct pst_stall_setup local = *s;
+    struct psti_stall_setup local = *s;
     local.nbytes = local.nbytes_sd = local.reads = 0;
     local.network_nbytes_per_second = 0;
-    struct pst_stall_answer prepared;
+    struct psti_stall_answer prepared;
     psti_stall_rate(&local, &prepared);
     double whole = quotient(1, a->samples_per_second);
     double step = quotient(s->ranks * s->jobs * s->batch_size, s->step_seconds);
@@ -236,24 +236,24 @@ static void find_stalls(const struct pst_stall_setup *s, struct pst_stall_answer
         a->prep_stall = 0;
 }
 
-static double value_of(const struct pst_stall_setup *s, int resource)
+static double value_of(const struct psti_stall_setup *s, int resource)
 {
     switch (resource) {
-    case PST_STALL_ACCELERATOR:
+    case PSTI_STALL_ACCELERATOR:
         return s->step_seconds;
-    case PST_STALL_CORES:
+    case PSTI_STALL_CORES:
         return s->cores;
-    case PST_STALL_WORKERS:
+    case PSTI_STALL_WORKERS:
         return s->workers;
-    case PST_STALL_STORAGE:
+    case PSTI_STALL_STORAGE:
         return s->storage_nbytes_per_second;
-    case PST_STALL_READS:
+    case PSTI_STALL_READS:
         return s->reads_per_second;
-    case PST_STALL_NETWORK:
+    case PSTI_STALL_NETWORK:
         return s->network_nbytes_per_second;
-    case PST_STALL_LINK:
+    case PSTI_STALL_LINK:
         return s->link_nbytes_per_second;
-    case PST_STALL_GPU:
+    case PSTI_STALL_GPU:
         return s->gpu_free;
     default:
         return s->cache_nbytes;
@@ -261,19 +261,19 @@ static double value_of(const struct pst_stall_setup *s, int resource)
 }
 
 /* True if the rate would change with the resource's bound, were that off by half. */
-static bool matters(const struct pst_stall_answer *a, int resource)
+static bool matters(const struct psti_stall_answer *a, int resource)
 {
-    int bound = resource == PST_STALL_CACHE_MEMORY ? PST_STALL_STORAGE : resource;
+    int bound = resource == PSTI_STALL_CACHE_MEMORY ? PSTI_STALL_STORAGE : resource;
     return a->bounds[bound] < 1.5 * a->samples_per_second;
 }
 
 /* Doublings by which a setup lies outside of what was measured, summed over the resources that
  * matter. */
-static double doublings_outside(const struct pst_stall_setup *s, const struct pst_stall_answer *a,
+static double doublings_outside(const struct psti_stall_setup *s, const struct psti_stall_answer *a,
                                 uint32_t *which)
 {
     double sum = 0;
-    for (int i = 0; i < PST_STALL_N_RESOURCES; i++) {
+    for (int i = 0; i < PSTI_STALL_N_RESOURCES; i++) {
         double value = value_of(s, i), low = s->measured_low[i], high = s->measured_high[i];
         if (!(high > 0) || !(value > 0))
             continue;
@@ -286,13 +286,13 @@ static double doublings_outside(const struct pst_stall_setup *s, const struct ps
     return sum;
 }
 
-static void find_band(const struct pst_stall_setup *s, struct pst_stall_answer *a)
+static void find_band(const struct psti_stall_setup *s, struct psti_stall_answer *a)
 {
     double sides[2];
     for (int i = 0; i < 2; i++) {
         double sign = i == 0 ? 1 : -1;
-        struct pst_stall_setup other = *s;
-        struct pst_stall_answer answer;
+        struct psti_stall_setup other = *s;
+        struct psti_stall_answer answer;
         double cpu = fmax(1 + sign * s->cpu_band, 0.1), step = fmax(1 + sign * s->step_band, 0.1);
         double storage = fmax(1 - sign * s->storage_band, 0.1);
         other.cpu_seconds *= cpu;
@@ -311,15 +311,15 @@ static void find_band(const struct pst_stall_setup *s, struct pst_stall_answer *
     a->high = fmax(sides[1], a->samples_per_second) * (1 + extra);
 }
 
-enum pst_status pst_stall_predict(const struct pst_stall_setup *setup,
-                                  struct pst_stall_answer *answer, size_t answer_nbytes,
-                                  struct pst_error *err)
+enum pst_status psti_stall_predict(const struct psti_stall_setup *setup,
+                                   struct psti_stall_answer *answer, size_t answer_nbytes,
+                                   struct pst_error *err)
 {
-    struct pst_stall_setup s;
+    struct psti_stall_setup s;
     enum pst_status status = psti_stall_setup_read(setup, &s, err);
     if (status != PST_OK)
         return status;
-    struct pst_stall_answer a = {0};
+    struct psti_stall_answer a = {0};
     psti_stall_rate(&s, &a);
     if (isinf(a.samples_per_second))
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,

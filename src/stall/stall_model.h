@@ -2,7 +2,7 @@
 #ifndef PST_STALL_STALL_MODEL_H
 #define PST_STALL_STALL_MODEL_H
 
-#include <penstock/stall.h>
+#include "stall/stall_predict.h"
 
 /* Parts of the samples that cache, page cache and storage give. They add up to 1. */
 struct psti_stall_hits {
@@ -10,10 +10,10 @@ struct psti_stall_hits {
 };
 
 /* Checks all numbers, and fills in what zero stands for. `full` is the library's own copy. */
-enum pst_status psti_stall_setup_read(const struct pst_stall_setup *given,
-                                      struct pst_stall_setup *full, struct pst_error *err);
+enum pst_status psti_stall_setup_read(const struct psti_stall_setup *given,
+                                      struct psti_stall_setup *full, struct pst_error *err);
 
-struct psti_stall_hits psti_stall_hits(const struct pst_stall_setup *s);
+struct psti_stall_hits psti_stall_hits(const struct psti_stall_setup *s);
 
 /* Samples/s of n workers that each hold a sample for `wait` seconds without a core and work for
  * `cpu` seconds on one of `cores`, which they share evenly. */
@@ -29,6 +29,6 @@ double psti_stall_coupled_rate(double producer, double producer_cv2, double cons
 double psti_stall_largest_of(double n);
 
 /* The rate alone, without band and stalls. `answer` receives bounds, hits and rate. */
-void psti_stall_rate(const struct pst_stall_setup *s, struct pst_stall_answer *answer);
+void psti_stall_rate(const struct psti_stall_setup *s, struct psti_stall_answer *answer);
 
 #endif

@@ -13,28 +13,28 @@
 /* The largest amount that is tried: far beyond any machine. */
 #define MOST 1e15
 
-static void set(struct pst_stall_setup *s, enum pst_stall_resource resource, double value)
+static void set(struct psti_stall_setup *s, enum psti_stall_resource resource, double value)
 {
     switch (resource) {
-    case PST_STALL_CORES:
+    case PSTI_STALL_CORES:
         s->cores = value;
         break;
-    case PST_STALL_WORKERS:
+    case PSTI_STALL_WORKERS:
         s->workers = value;
         break;
-    case PST_STALL_STORAGE:
+    case PSTI_STALL_STORAGE:
         s->storage_nbytes_per_second = value;
         break;
-    case PST_STALL_READS:
+    case PSTI_STALL_READS:
         s->reads_per_second = value;
         break;
-    case PST_STALL_NETWORK:
+    case PSTI_STALL_NETWORK:
         s->network_nbytes_per_second = value;
         break;
-    case PST_STALL_LINK:
+    case PSTI_STALL_LINK:
         s->link_nbytes_per_second = value;
         break;
-    case PST_STALL_GPU:
+    case PSTI_STALL_GPU:
         s->gpu_free = value;
         break;
     default:
@@ -43,45 +43,45 @@ static void set(struct pst_stall_setup *s, enum pst_stall_resource resource, dou
 }
 
 /* Amounts of which zero stands for "no limit" are never tried as zero. */
-static double least_of(enum pst_stall_resource resource)
+static double least_of(enum psti_stall_resource resource)
 {
-    return resource == PST_STALL_CACHE_MEMORY ? 0 : resource == PST_STALL_WORKERS ? 1 : 1e-6;
+    return resource == PSTI_STALL_CACHE_MEMORY ? 0 : resource == PSTI_STALL_WORKERS ? 1 : 1e-6;
 }
 
-static double most_of(const struct pst_stall_setup *s, enum pst_stall_resource resource)
+static double most_of(const struct psti_stall_setup *s, enum psti_stall_resource resource)
 {
     switch (resource) {
-    case PST_STALL_CACHE_MEMORY:
+    case PSTI_STALL_CACHE_MEMORY:
         return s->dataset_nbytes * s->ranks * s->jobs;
-    case PST_STALL_GPU:
+    case PSTI_STALL_GPU:
         return 1;
-    case PST_STALL_WORKERS:
+    case PSTI_STALL_WORKERS:
         return 100000;
     default:
         return MOST;
     }
 }
 
-static double rate_with(const struct pst_stall_setup *s, enum pst_stall_resource resource,
-                        double value, struct pst_stall_answer *answer)
+static double rate_with(const struct psti_stall_setup *s, enum psti_stall_resource resource,
+                        double value, struct psti_stall_answer *answer)
 {
-    struct pst_stall_setup changed = *s;
+    struct psti_stall_setup changed = *s;
     set(&changed, resource, value);
     psti_stall_rate(&changed, answer);
     return answer->samples_per_second;
 }
 
-enum pst_status pst_stall_need(const struct pst_stall_setup *setup,
-                               enum pst_stall_resource resource, double utilisation, double *out,
-                               struct pst_error *err)
+enum pst_status psti_stall_need(const struct psti_stall_setup *setup,
+                                enum psti_stall_resource resource, double utilisation, double *out,
+                                struct pst_error *err)
 {
-    struct pst_stall_setup s;
-    struct pst_stall_answer answer;
+    struct psti_stall_setup s;
+    struct psti_stall_answer answer;
     enum pst_status status = psti_stall_setup_read(setup, &s, err);
     if (status != PST_OK)
         return status;
     if (!(s.step_seconds > 0) || !(utilisation > 0) || !(utilisation < 1) ||
-        resource == PST_STALL_ACCELERATOR || (unsigned)resource >= PST_STALL_N_RESOURCES)
+        resource == PSTI_STALL_ACCELERATOR || (unsigned)resource >= PSTI_STALL_N_RESOURCES)
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
                          "step_seconds above 0, a utilisation between 0 and 1 and a resource other "
                          "than the accelerator are expected");
@@ -90,8 +90,9 @@ enum pst_status pst_stall_need(const struct pst_stall_setup *setup,
     if (rate_with(&s, resource, high, &answer) < wanted)
         return psti_fail(err, PST_ERROR_LIMIT, ROOM,
                          "no amount of %s is enough: %s allows %.4g samples/s, and %.4g are needed",
-                         pst_stall_resource_name(resource), pst_stall_resource_name(answer.binding),
-                         answer.samples_per_second, wanted);
+                         psti_stall_resource_name(resource),
+                         psti_stall_resource_name(answer.binding), answer.samples_per_second,
+                         wanted);
     bool by_ratio = low > 0;
     for (int i = 0; i < 200 && high - low > 1e-9 * high; i++) {
         double middle = by_ratio ? sqrt(low * high) : (low + high) / 2;
@@ -100,6 +101,6 @@ enum pst_status pst_stall_need(const struct pst_stall_setup *setup,
         else
             high = middle;
     }
-    *out = resource == PST_STALL_WORKERS ? ceil(high - 1e-6) : high;
+    *out = resource == PSTI_STALL_WORKERS ? ceil(high - 1e-6) : high;
     return PST_OK;
 }

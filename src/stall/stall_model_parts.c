@@ -24,7 +24,7 @@ static double random_hits(double x)
     return (low + high) / 2;
 }
 
-double pst_stall_hit_ratio(enum pst_stall_policy policy, double part)
+double psti_stall_hit_ratio(enum psti_stall_policy policy, double part)
 {
     double x = part > 0 ? part : 0;
     if (x >= 1)
@@ -32,11 +32,11 @@ double pst_stall_hit_ratio(enum pst_stall_policy policy, double part)
     if (!(x > 0))
         return 0;
     switch (policy) {
-    case PST_STALL_RANDOM:
+    case PSTI_STALL_RANDOM:
         return random_hits(x);
-    case PST_STALL_LRU:
+    case PSTI_STALL_LRU:
         return x + (1 - x) * log1p(-x);
-    case PST_STALL_LRU_SEQUENTIAL:
+    case PSTI_STALL_LRU_SEQUENTIAL:
         return 0;
     default:
         return x;
@@ -45,7 +45,7 @@ double pst_stall_hit_ratio(enum pst_stall_policy policy, double part)
 
 static double part_of(double nbytes, double whole) { return whole > 0 ? nbytes / whole : 0; }
 
-struct psti_stall_hits psti_stall_hits(const struct pst_stall_setup *s)
+struct psti_stall_hits psti_stall_hits(const struct psti_stall_setup *s)
 {
     struct psti_stall_hits hits;
     double own = s->cache_nbytes * s->hosts;
@@ -53,9 +53,9 @@ struct psti_stall_hits psti_stall_hits(const struct pst_stall_setup *s)
      * them, so the parts do not add up. */
     if (!s->shared_cache)
         own /= s->ranks * s->jobs;
-    hits.cache = pst_stall_hit_ratio(s->policy, part_of(own, s->dataset_nbytes));
+    hits.cache = psti_stall_hit_ratio(s->policy, part_of(own, s->dataset_nbytes));
     double rest = s->dataset_nbytes * (1 - hits.cache);
-    double page = pst_stall_hit_ratio(s->page_policy, part_of(s->page_cache_nbytes, rest));
+    double page = psti_stall_hit_ratio(s->page_policy, part_of(s->page_cache_nbytes, rest));
     hits.page = (1 - hits.cache) * page;
     hits.misses = (1 - hits.cache) * (1 - page);
     return hits;

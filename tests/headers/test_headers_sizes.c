@@ -51,14 +51,7 @@
     X(pst_service_status, 128) \
     X(pst_service_session, 1096) \
     X(pst_service_set, 1112) \
-    X(pst_stall_setup, 544) \
-    X(pst_stall_answer, 232) \
     X(pst_form_part, 16) \
-    X(pst_plan_way, 152) \
-    X(pst_plan_lp, 80) \
-    X(pst_plan_lp_solution, 64) \
-    X(pst_plan_setup, 496) \
-    X(pst_plan_answer, 712) \
     X(pst_tier_stats, 40) \
     X(pst_fleet_options, 48) \
     X(pst_fleet_stats, 136) \
@@ -93,7 +86,6 @@ ASSERT_SIZE_FIRST(pst_loader_options)
 ASSERT_SIZE_FIRST(pst_cache_host_options)
 ASSERT_SIZE_FIRST(pst_images_options)
 ASSERT_SIZE_FIRST(pst_service_options)
-ASSERT_SIZE_FIRST(pst_stall_setup)
 ASSERT_SIZE_FIRST(pst_fleet_options)
 ASSERT_SIZE_FIRST(pst_writer_options)
 ASSERT_SIZE_FIRST(pst_pack_options)

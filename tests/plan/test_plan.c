@@ -5,14 +5,14 @@
 
 #include "base/fault.h"
 
-#include <penstock/plan.h>
+#include "plan/plan_solve.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CORES = PST_STALL_CORES, STORAGE = PST_STALL_STORAGE, CACHE = PST_STALL_CACHE_MEMORY };
+enum { CORES = PSTI_STALL_CORES, STORAGE = PSTI_STALL_STORAGE, CACHE = PSTI_STALL_CACHE_MEMORY };
 enum { PNG, L3, RAW };
 enum { TURNS = TEST_SANITIZED ? 15 : 60 }; /* random problems of a test */
 
@@ -20,19 +20,19 @@ static const double one_class[] = {1000};
 
 /* Frames of 2048 x 1024 on 16 cores and a disk of 1 GB/s: PNG is bound by the cores, L3 by the
  * disk. Decoding L3 on a GPU costs no core. */
-static struct pst_plan_way frames[2] = {
+static struct psti_plan_way frames[2] = {
     {.form = PNG, .demands = {[CORES] = 1 / 22.0, [STORAGE] = 2.32e6}, .stored_nbytes = 2.32e6},
     {.form = L3, .demands = {[STORAGE] = 3.72e6}, .stored_nbytes = 3.72e6},
 };
 
-static struct pst_plan_setup worked(void)
+static struct psti_plan_setup worked(void)
 {
-    struct pst_plan_setup s = {.struct_size = sizeof s,
-                               .n_classes = 1,
-                               .n_ways = 2,
-                               .class_samples = one_class,
-                               .ways = frames,
-                               .way_nbytes = sizeof frames[0]};
+    struct psti_plan_setup s = {.struct_size = sizeof s,
+                                .n_classes = 1,
+                                .n_ways = 2,
+                                .class_samples = one_class,
+                                .ways = frames,
+                                .way_nbytes = sizeof frames[0]};
     s.capacities[CORES] = 16;
     s.capacities[STORAGE] = 1e9;
     return s;
@@ -42,22 +42,22 @@ static bool is_missing; /* HiGHS */
 
 static void need_highs(void)
 {
-    struct pst_plan_setup s = worked();
-    struct pst_plan_answer answer;
+    struct psti_plan_setup s = worked();
+    struct psti_plan_answer answer;
     double shares[2];
     struct pst_error err;
-    if (pst_plan_solve(&s, shares, &answer, sizeof answer, &err) == PST_ERROR_UNSUPPORTED &&
+    if (psti_plan_solve(&s, shares, &answer, sizeof answer, &err) == PST_ERROR_UNSUPPORTED &&
         getenv("PENSTOCK_HIGHS") == NULL) {
         is_missing = true;
         skip();
     }
 }
 
-static struct pst_plan_answer solve(const struct pst_plan_setup *s, double *shares)
+static struct psti_plan_answer solve(const struct psti_plan_setup *s, double *shares)
 {
-    struct pst_plan_answer answer;
+    struct psti_plan_answer answer;
     struct pst_error err;
-    assert_ok(pst_plan_solve(s, shares, &answer, sizeof answer, &err));
+    assert_ok(psti_plan_solve(s, shares, &answer, sizeof answer, &err));
     return answer;
 }
 
@@ -73,12 +73,13 @@ static void assert_near(double a, double b, double part)
     assert_true(is_near(a, b, part));
 }
 
-static void assert_refused(const struct pst_plan_setup *s, enum pst_status status, const char *text)
+static void assert_refused(const struct psti_plan_setup *s, enum pst_status status,
+                           const char *text)
 {
-    struct pst_plan_answer answer = {.samples_per_second = 7};
+    struct psti_plan_answer answer = {.samples_per_second = 7};
     double shares[64] = {3};
     struct pst_error err;
-    assert_int_equal(pst_plan_solve(s, shares, &answer, sizeof answer, &err), status);
+    assert_int_equal(psti_plan_solve(s, shares, &answer, sizeof answer, &err), status);
     if (strstr(err.text, text) == NULL)
         print_error("\"%s\" does not say \"%s\"\n", err.text, text);
     assert_non_null(strstr(err.text, text));
@@ -90,9 +91,9 @@ static void test_worked_case(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     double shares[2], x = 352, y = (1000 - 2.32 * 352) / 3.72;
-    struct pst_plan_answer a = solve(&s, shares);
+    struct psti_plan_answer a = solve(&s, shares);
     assert_near(a.samples_per_second, x + y, 1e-6);
     assert_near(shares[PNG], x / (x + y), 1e-5);
     assert_near(shares[PNG] + shares[L3], 1, 1e-12);
@@ -106,19 +107,20 @@ static void test_worked_case(void **state)
     /* PNG alone needs more cores for the mix's rate; L3 alone a faster disk. */
     double need;
     struct pst_error err;
-    assert_ok(pst_plan_need(&s, PNG, PST_STALL_CORES, x + y, &need, &err));
+    assert_ok(psti_plan_need(&s, PNG, PSTI_STALL_CORES, x + y, &need, &err));
     assert_near(need, (x + y) / 22, 1e-6);
-    assert_ok(pst_plan_need(&s, L3, PST_STALL_STORAGE, x + y, &need, &err));
+    assert_ok(psti_plan_need(&s, L3, PSTI_STALL_STORAGE, x + y, &need, &err));
     assert_near(need, (x + y) * 3.72e6, 1e-6);
-    assert_int_equal(pst_plan_need(&s, L3, PST_STALL_CORES, x + y, &need, &err), PST_ERROR_LIMIT);
+    assert_int_equal(psti_plan_need(&s, L3, PSTI_STALL_CORES, x + y, &need, &err), PST_ERROR_LIMIT);
     assert_non_null(strstr(err.text, "cores"));
-    assert_ok(pst_plan_need(&s, UINT32_MAX, PST_STALL_CORES, x + y, &need, &err));
+    assert_ok(psti_plan_need(&s, UINT32_MAX, PSTI_STALL_CORES, x + y, &need, &err));
     assert_near(need, 16, 1e-6);
-    assert_int_equal(pst_plan_need(&s, RAW, PST_STALL_CORES, 1, &need, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(psti_plan_need(&s, RAW, PSTI_STALL_CORES, 1, &need, &err), PST_ERROR_ARGUMENT);
     assert_non_null(strstr(err.text, "form 2"));
-    assert_int_equal(pst_plan_need(&s, PNG, PST_STALL_ACCELERATOR, 1, &need, &err),
+    assert_int_equal(psti_plan_need(&s, PNG, PSTI_STALL_ACCELERATOR, 1, &need, &err),
                      PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_plan_need(&s, PNG, PST_STALL_CORES, NAN, &need, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(psti_plan_need(&s, PNG, PSTI_STALL_CORES, NAN, &need, &err),
+                     PST_ERROR_ARGUMENT);
 }
 
 /* Random problems
@@ -126,8 +128,8 @@ static void test_worked_case(void **state)
  */
 
 struct problem {
-    struct pst_plan_setup setup;
-    struct pst_plan_way ways[6];
+    struct psti_plan_setup setup;
+    struct psti_plan_way ways[6];
     double samples[2];
 };
 
@@ -148,16 +150,16 @@ static void make_problem(uint64_t *rng, struct problem *p)
 {
     uint32_t n_classes = 1 + (uint32_t)rng_below(rng, 2);
     memset(p, 0, sizeof *p);
-    p->setup = (struct pst_plan_setup){.struct_size = sizeof p->setup,
-                                       .n_classes = n_classes,
-                                       .n_ways = 3 * n_classes,
-                                       .class_samples = p->samples,
-                                       .ways = p->ways,
-                                       .way_nbytes = sizeof p->ways[0]};
+    p->setup = (struct psti_plan_setup){.struct_size = sizeof p->setup,
+                                        .n_classes = n_classes,
+                                        .n_ways = 3 * n_classes,
+                                        .class_samples = p->samples,
+                                        .ways = p->ways,
+                                        .way_nbytes = sizeof p->ways[0]};
     for (uint32_t c = 0; c < n_classes; c++)
         p->samples[c] = between(rng, 10, 1000);
     for (uint32_t i = 0; i < p->setup.n_ways; i++) {
-        struct pst_plan_way *way = &p->ways[i];
+        struct psti_plan_way *way = &p->ways[i];
         way->i_class = i / 3;
         way->form = i % 3;
         way->demands[CORES] = between(rng, 1e-4, 5e-2);
@@ -171,28 +173,28 @@ static void make_problem(uint64_t *rng, struct problem *p)
     if (rng_below(rng, 3) == 0)
         p->setup.stored_nbytes = between(rng, 0.5, 1.5) * 1.5e6 * (p->samples[0] + p->samples[1]);
     if (rng_below(rng, 2) != 0)
-        p->setup.capacities[PST_STALL_ACCELERATOR] = between(rng, 50, 2000);
+        p->setup.capacities[PSTI_STALL_ACCELERATOR] = between(rng, 50, 2000);
 }
 
 /* Rate of given shares; 0 if they take more of the cache or of the quota than there is. */
-static double rate_of(const struct pst_plan_setup *s, const double *shares, double *stored)
+static double rate_of(const struct psti_plan_setup *s, const double *shares, double *stored)
 {
-    double whole = 0, demands[PST_STALL_N_RESOURCES] = {0};
-    const struct pst_plan_way *ways = s->ways;
+    double whole = 0, demands[PSTI_STALL_N_RESOURCES] = {0};
+    const struct psti_plan_way *ways = s->ways;
     for (uint32_t c = 0; c < s->n_classes; c++)
         whole += s->class_samples[c];
     *stored = 0;
     for (uint32_t i = 0; i < s->n_ways; i++) {
         double n = shares[i] * s->class_samples[ways[i].i_class];
-        for (int r = 0; r < PST_STALL_N_RESOURCES; r++)
+        for (int r = 0; r < PSTI_STALL_N_RESOURCES; r++)
             demands[r] += n * ways[i].demands[r];
         *stored += n * ways[i].stored_nbytes;
     }
     if (demands[CACHE] > s->capacities[CACHE] * (1 + 1e-6) ||
         (s->stored_nbytes > 0 && *stored > s->stored_nbytes * (1 + 1e-6)))
         return 0;
-    double rate =
-        s->capacities[PST_STALL_ACCELERATOR] > 0 ? s->capacities[PST_STALL_ACCELERATOR] : INFINITY;
+    double rate = s->capacities[PSTI_STALL_ACCELERATOR] > 0 ? s->capacities[PSTI_STALL_ACCELERATOR]
+                                                            : INFINITY;
     for (int r = 1; r < CACHE; r++)
         if (s->capacities[r] > 0 && demands[r] > 0)
             rate = fmin(rate, s->capacities[r] / (demands[r] / whole));
@@ -202,7 +204,7 @@ static double rate_of(const struct pst_plan_setup *s, const double *shares, doub
 enum { STEPS = 20 };
 
 /* Calls with all shares of the classes in steps of 1 / STEPS. */
-static void for_each_grid_point(const struct pst_plan_setup *s, uint32_t i_class, double *shares,
+static void for_each_grid_point(const struct psti_plan_setup *s, uint32_t i_class, double *shares,
                                 void (*visit)(void *, const double *), void *ctx)
 {
     if (i_class == s->n_classes) {
@@ -219,7 +221,7 @@ static void for_each_grid_point(const struct pst_plan_setup *s, uint32_t i_class
 }
 
 struct search {
-    const struct pst_plan_setup *setup;
+    const struct psti_plan_setup *setup;
     double best_rate, least_stored;
 };
 
@@ -246,9 +248,9 @@ static void test_exhaustive_search(void **state)
         double shares[6], grid[6], stored;
         struct search search = {.setup = &p.setup, .least_stored = INFINITY};
         for_each_grid_point(&p.setup, 0, grid, visit, &search);
-        struct pst_plan_answer a;
+        struct psti_plan_answer a;
         struct pst_error err;
-        enum pst_status status = pst_plan_solve(&p.setup, shares, &a, sizeof a, &err);
+        enum pst_status status = psti_plan_solve(&p.setup, shares, &a, sizeof a, &err);
         if (status == PST_ERROR_LIMIT) {
             assert_true(search.best_rate == 0);
             continue;
@@ -262,7 +264,7 @@ static void test_exhaustive_search(void **state)
         for (uint32_t i = 0; i < p.setup.n_ways; i++)
             n_mixed += shares[i] > 0.01 && shares[i] < 0.99;
         /* Storage: no point of the grid that is as fast stores less. */
-        p.setup.goal = PST_PLAN_STORAGE;
+        p.setup.goal = PSTI_PLAN_STORAGE;
         p.setup.least_rate = search.least_stored = 0;
         p.setup.least_rate = 0.7 * a.samples_per_second;
         search.least_stored = INFINITY;
@@ -280,16 +282,16 @@ static void test_prices(void **state)
 {
     (void)state;
     need_highs();
-    static const int resources[] = {CORES, STORAGE, CACHE, PST_STALL_ACCELERATOR};
+    static const int resources[] = {CORES, STORAGE, CACHE, PSTI_STALL_ACCELERATOR};
     uint64_t rng = 25;
     int n_above_zero = 0;
     for (int turn = 0; turn < TURNS; turn++) {
         struct problem p;
         double shares[6];
-        struct pst_plan_answer a;
+        struct psti_plan_answer a;
         struct pst_error err;
         make_problem(&rng, &p);
-        if (pst_plan_solve(&p.setup, shares, &a, sizeof a, &err) != PST_OK)
+        if (psti_plan_solve(&p.setup, shares, &a, sizeof a, &err) != PST_OK)
             continue;
         for (size_t k = 0; k < sizeof resources / sizeof resources[0]; k++) {
             int r = resources[k];
@@ -301,13 +303,13 @@ static void test_prices(void **state)
             if (a.price_high[r] < there * 1.001) /* a corner: prices to both sides differ */
                 continue;
             double more = there * 1e-4;
-            struct pst_plan_setup changed = p.setup;
+            struct psti_plan_setup changed = p.setup;
             changed.capacities[r] += more;
             double rate = solve(&changed, shares).samples_per_second;
             double found = (rate - a.samples_per_second) / more / a.samples_per_second;
             if (fabs(found - a.prices[r]) > 2e-3 * fmax(found, a.prices[r]) + 1e-3 / there)
                 print_error("turn %d, %s: %.9g by difference, %.9g\n", turn,
-                            pst_stall_resource_name((uint32_t)r), found, a.prices[r]);
+                            psti_stall_resource_name((uint32_t)r), found, a.prices[r]);
             assert_true(fabs(found - a.prices[r]) <=
                         2e-3 * fmax(found, a.prices[r]) + 1e-3 / there);
             n_above_zero += found * there > 0.01;
@@ -324,19 +326,19 @@ static void test_certificate(void **state)
     (void)state;
     need_highs();
     enum { CLASSES = 40, WAYS = 10 * CLASSES };
-    static struct pst_plan_way ways[WAYS];
+    static struct psti_plan_way ways[WAYS];
     double samples[CLASSES], shares[WAYS];
     uint64_t rng = 27;
     for (int turn = 0; turn < TURNS / 5; turn++) {
         double n_samples = 0, weights = 0, least = 0;
         for (int c = 0; c < CLASSES; c++)
             n_samples += samples[c] = between(&rng, 1, 1000);
-        struct pst_plan_setup s = {.struct_size = sizeof s,
-                                   .n_classes = CLASSES,
-                                   .n_ways = WAYS,
-                                   .class_samples = samples,
-                                   .ways = ways,
-                                   .way_nbytes = sizeof ways[0]};
+        struct psti_plan_setup s = {.struct_size = sizeof s,
+                                    .n_classes = CLASSES,
+                                    .n_ways = WAYS,
+                                    .class_samples = samples,
+                                    .ways = ways,
+                                    .way_nbytes = sizeof ways[0]};
         for (int r = CORES; r < CACHE; r++)
             s.capacities[r] = exp(between(&rng, 0, 20));
         memset(ways, 0, sizeof ways);
@@ -345,7 +347,7 @@ static void test_certificate(void **state)
             for (int r = CORES; r < CACHE; r++)
                 ways[i].demands[r] = s.capacities[r] * exp(between(&rng, -9, 0));
         }
-        struct pst_plan_answer a = solve(&s, shares);
+        struct psti_plan_answer a = solve(&s, shares);
         for (int c = 0; c < CLASSES; c++) {
             double best = INFINITY;
             for (uint32_t i = (uint32_t)c; i < WAYS; i += CLASSES) {
@@ -365,12 +367,12 @@ static void test_certificate(void **state)
 
 /* What stays the same over a range: the rate is linear in a capacity of a rate, and the time of a
  * sample is linear in the bytes of the cache and in the inverse of the accelerators' rate. */
-static double slope(const struct pst_plan_answer *a, const struct pst_plan_setup *s, int r)
+static double slope(const struct psti_plan_answer *a, const struct psti_plan_setup *s, int r)
 {
     double there = s->capacities[r];
     if (r == CACHE)
         return a->prices[r] / a->samples_per_second;
-    if (r == PST_STALL_ACCELERATOR)
+    if (r == PSTI_STALL_ACCELERATOR)
         return a->prices[r] * there * there / a->samples_per_second;
     return a->prices[r] * a->samples_per_second;
 }
@@ -380,23 +382,23 @@ static void test_random_ranges(void **state)
 {
     (void)state;
     need_highs();
-    static const int resources[] = {CORES, STORAGE, CACHE, PST_STALL_ACCELERATOR};
+    static const int resources[] = {CORES, STORAGE, CACHE, PSTI_STALL_ACCELERATOR};
     uint64_t rng = 26;
     int n_inside = 0, n_outside = 0, n_other = 0;
     for (int turn = 0; turn < TURNS; turn++) {
         struct problem p;
         double shares[6];
-        struct pst_plan_answer a, b;
+        struct psti_plan_answer a, b;
         struct pst_error err;
         make_problem(&rng, &p);
-        if (pst_plan_solve(&p.setup, shares, &a, sizeof a, &err) != PST_OK)
+        if (psti_plan_solve(&p.setup, shares, &a, sizeof a, &err) != PST_OK)
             continue;
         for (size_t k = 0; k < sizeof resources / sizeof resources[0]; k++) {
             int r = resources[k];
             double low = a.price_low[r], high = a.price_high[r], there = p.setup.capacities[r];
             if (there == 0 || !(a.prices[r] * there > 1e-3))
                 continue;
-            struct pst_plan_setup changed = p.setup;
+            struct psti_plan_setup changed = p.setup;
             const double inside[] = {low + 0.01 * (there - low),
                                      isinf(high) ? 2 * there : high - 0.01 * (high - there)};
             for (int i = 0; i < 2; i++) {
@@ -423,9 +425,9 @@ static void test_price_range(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     double shares[2];
-    struct pst_plan_answer a = solve(&s, shares);
+    struct psti_plan_answer a = solve(&s, shares);
     /* With more cores PNG alone is bound by the disk: 1e9 / 2.32e6 = 431/s = 19.6 cores. */
     assert_near(a.price_high[CORES], 1e9 / 2.32e6 / 22, 1e-3);
     s.capacities[CORES] = 25;
@@ -445,13 +447,13 @@ static void test_lossless_rule(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_way ways[2] = {
+    struct psti_plan_way ways[2] = {
         {.form = 0, .demands = {[CORES] = 0.01}, .stored_nbytes = 1e6},
         {.form = 1, .demands = {[CORES] = 0.001}, .stored_nbytes = 1e5, .is_lossy = true}};
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     double shares[2];
     s.ways = ways;
-    struct pst_plan_answer a = solve(&s, shares);
+    struct psti_plan_answer a = solve(&s, shares);
     assert_true(shares[0] == 1 && shares[1] == 0);
     assert_int_equal(a.single_form, 0);
     s.allow_lossy = true;
@@ -467,21 +469,21 @@ static void test_second_step(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     double shares[2];
-    s.capacities[PST_STALL_ACCELERATOR] = 200;
-    struct pst_plan_answer a = solve(&s, shares);
+    s.capacities[PSTI_STALL_ACCELERATOR] = 200;
+    struct psti_plan_answer a = solve(&s, shares);
     assert_near(a.samples_per_second, 200, 1e-6);
     assert_near(shares[PNG], 1, 1e-6);
-    assert_int_equal(a.binding, 1u << PST_STALL_ACCELERATOR);
+    assert_int_equal(a.binding, 1u << PSTI_STALL_ACCELERATOR);
     s.stored_nbytes = 1000 * 3e6; /* PNG and a part of L3 have room */
-    s.capacities[PST_STALL_ACCELERATOR] = 0;
+    s.capacities[PSTI_STALL_ACCELERATOR] = 0;
     assert_near(solve(&s, shares).samples_per_second, 352 + (1000 - 2.32 * 352) / 3.72, 1e-6);
     s.stored_nbytes = 1000 * 2.4e6;
     a = solve(&s, shares);
     assert_true(a.quota_binds && a.quota_price > 0);
     assert_near(a.stored_nbytes, s.stored_nbytes, 1e-6);
-    struct pst_plan_setup more = s;
+    struct psti_plan_setup more = s;
     more.stored_nbytes += 1e5;
     double rate = solve(&more, shares).samples_per_second;
     assert_near((rate / a.samples_per_second - 1) / 1e5, a.quota_price, 1e-3);
@@ -492,13 +494,13 @@ static void test_interference(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_way way = {.demands = {[PST_STALL_GPU] = 1e-3}};
-    struct pst_plan_setup s = worked();
+    struct psti_plan_way way = {.demands = {[PSTI_STALL_GPU] = 1e-3}};
+    struct psti_plan_setup s = worked();
     double share;
     s.ways = &way;
     s.n_ways = 1;
-    s.capacities[PST_STALL_GPU] = 1;
-    s.capacities[PST_STALL_ACCELERATOR] = 500;
+    s.capacities[PSTI_STALL_GPU] = 1;
+    s.capacities[PSTI_STALL_ACCELERATOR] = 500;
     assert_near(solve(&s, &share).samples_per_second, 500, 1e-9);
     s.gpu_interference = 0.5;
     assert_near(solve(&s, &share).samples_per_second, 1 / (1.0 / 500 + 0.5e-3), 1e-6);
@@ -509,9 +511,9 @@ static void test_chosen_machine(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     double shares[2], hour = 3600;
-    s.goal = PST_PLAN_COST;
+    s.goal = PSTI_PLAN_COST;
     s.price = 1 / hour;
     s.capacities[CORES] = 2;
     s.capacities_most[CORES] = 64;
@@ -519,15 +521,15 @@ static void test_chosen_machine(void **state)
     s.capacities[STORAGE] = 1e8;
     s.capacities_most[STORAGE] = 4e9;
     s.unit_prices[STORAGE] = 1e-10 / hour;
-    s.capacities[PST_STALL_ACCELERATOR] = 800;
+    s.capacities[PSTI_STALL_ACCELERATOR] = 800;
     s.least_rate = 300;
-    struct pst_plan_answer a = solve(&s, shares);
+    struct psti_plan_answer a = solve(&s, shares);
     assert_true(a.samples_per_second >= 300 * (1 - 1e-6));
     double best = INFINITY;
     for (int cores = 2; cores <= 64; cores++)
         for (int disk = 1; disk <= 80; disk++)
             for (int png = 0; png <= 20; png++) {
-                struct pst_plan_setup fixed = s;
+                struct psti_plan_setup fixed = s;
                 double part[2] = {png / 20.0, 1 - png / 20.0}, stored;
                 fixed.capacities[CORES] = cores;
                 fixed.capacities[STORAGE] = 5e7 * disk + 5e7;
@@ -550,24 +552,24 @@ static void test_equal_costs(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     double shares[2];
     s.n_ways = 1;
-    s.goal = PST_PLAN_COST; /* core-seconds alone are paid: the same at any rate */
+    s.goal = PSTI_PLAN_COST; /* core-seconds alone are paid: the same at any rate */
     s.capacities[CORES] = 0;
     s.capacities_most[CORES] = 32;
     s.unit_prices[CORES] = 0.01;
-    struct pst_plan_answer a = solve(&s, shares);
+    struct psti_plan_answer a = solve(&s, shares);
     assert_near(a.cost, 1000 / 22.0 * 0.01, 1e-6);
     assert_near(a.samples_per_second, 1e9 / 2.32e6, 1e-6);
     assert_near(a.capacities[CORES], a.used[CORES], 1e-6);
-    s.goal = PST_PLAN_RATE;
-    s.capacities[PST_STALL_ACCELERATOR] = 100;
+    s.goal = PSTI_PLAN_RATE;
+    s.capacities[PSTI_STALL_ACCELERATOR] = 100;
     a = solve(&s, shares);
     assert_near(a.samples_per_second, 100, 1e-6);
     assert_near(a.capacities[CORES], 100 / 22.0, 1e-5);
     assert_near(a.cost, 1000 / 22.0 * 0.01, 1e-5);
-    s.goal = PST_PLAN_COST;
+    s.goal = PSTI_PLAN_COST;
     s.unit_prices[CORES] = 0;
     assert_refused(&s, PST_ERROR_ARGUMENT, "nothing has a price");
 }
@@ -577,8 +579,8 @@ static void test_very_slow_ways(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_way ways[4] = {frames[0], frames[1], frames[0], frames[1]};
-    struct pst_plan_setup s = worked();
+    struct psti_plan_way ways[4] = {frames[0], frames[1], frames[0], frames[1]};
+    struct psti_plan_setup s = worked();
     double shares[4], x = 352, y = (1000 - 2.32 * 352) / 3.72;
     for (int i = 2; i < 4; i++) {
         ways[i].demands[CORES] = 1e5;
@@ -587,11 +589,11 @@ static void test_very_slow_ways(void **state)
     }
     s.ways = ways;
     s.n_ways = 4;
-    struct pst_plan_answer a = solve(&s, shares);
+    struct psti_plan_answer a = solve(&s, shares);
     assert_near(a.samples_per_second, x + y, 1e-6);
     assert_near(shares[PNG], x / (x + y), 1e-5);
     assert_int_equal(a.binding, 1u << CORES | 1u << STORAGE);
-    s.goal = PST_PLAN_STORAGE;
+    s.goal = PSTI_PLAN_STORAGE;
     s.least_rate = 380;
     a = solve(&s, shares);
     assert_near(a.samples_per_second, 380, 1e-5);
@@ -603,8 +605,8 @@ static void test_many_ways(void **state)
 {
     (void)state;
     need_highs();
-    enum { CLASSES = PST_PLAN_CLASSES_MAX, WAYS = PST_PLAN_WAYS_MAX };
-    struct pst_plan_way *ways = calloc(WAYS, sizeof *ways);
+    enum { CLASSES = PSTI_PLAN_CLASSES_MAX, WAYS = PSTI_PLAN_WAYS_MAX };
+    struct psti_plan_way *ways = calloc(WAYS, sizeof *ways);
     double *samples = calloc(CLASSES, sizeof *samples), *shares = calloc(WAYS, sizeof *shares);
     assert_true(ways != NULL && samples != NULL && shares != NULL);
     for (uint32_t c = 0; c < CLASSES; c++)
@@ -614,12 +616,12 @@ static void test_many_ways(void **state)
         ways[i].form = i / CLASSES;
         ways[i].demands[CORES] = i / CLASSES == ways[i].i_class % 8 ? 1e-3 : 2e-3;
     }
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     s.n_classes = CLASSES;
     s.class_samples = samples;
     s.n_ways = WAYS;
     s.ways = ways;
-    struct pst_plan_answer a = solve(&s, shares);
+    struct psti_plan_answer a = solve(&s, shares);
     assert_near(a.samples_per_second, 16 / 1e-3, 1e-6);
     for (uint32_t i = 0; i < WAYS; i++)
         assert_near(1 + shares[i], i / CLASSES == ways[i].i_class % 8 ? 2 : 1, 1e-5);
@@ -637,14 +639,14 @@ static void test_limits_in_words(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     s.least_rate = 500;
     assert_refused(&s, PST_ERROR_LIMIT, "the rate that must be reached");
     assert_refused(&s, PST_ERROR_LIMIT, "401.3 samples/s, limited by storage");
     s.least_rate = 0;
     s.stored_nbytes = 1e6;
     assert_refused(&s, PST_ERROR_LIMIT, "the bytes on storage");
-    struct pst_plan_way way = {.demands = {[CORES] = 1, [CACHE] = 1e6}};
+    struct psti_plan_way way = {.demands = {[CORES] = 1, [CACHE] = 1e6}};
     s = worked();
     s.n_ways = 1;
     s.ways = &way;
@@ -658,8 +660,8 @@ static void test_limits_in_words(void **state)
 static void test_refused_setups(void **state)
 {
     (void)state;
-    struct pst_plan_setup s = worked();
-    struct pst_plan_way ways[2] = {frames[0], frames[1]};
+    struct psti_plan_setup s = worked();
+    struct psti_plan_way ways[2] = {frames[0], frames[1]};
     s.ways = ways;
     ways[1].demands[STORAGE] = NAN;
     assert_refused(&s, PST_ERROR_ARGUMENT, "way 1: its demand of storage is nan");
@@ -669,7 +671,7 @@ static void test_refused_setups(void **state)
     ways[1].i_class = 1;
     assert_refused(&s, PST_ERROR_ARGUMENT, "way 1: there is no class 1");
     ways[1].i_class = 0;
-    ways[1].form = PST_PLAN_FORMS_MAX;
+    ways[1].form = PSTI_PLAN_FORMS_MAX;
     assert_refused(&s, PST_ERROR_ARGUMENT, "form 64");
     ways[1] = frames[1];
     s.capacities[CORES] = INFINITY;
@@ -678,9 +680,9 @@ static void test_refused_setups(void **state)
     s.gpu_interference = 1.5;
     assert_refused(&s, PST_ERROR_ARGUMENT, "gpu_interference");
     s.gpu_interference = 0;
-    s.goal = (enum pst_plan_goal)3;
+    s.goal = (enum psti_plan_goal)3;
     assert_refused(&s, PST_ERROR_ARGUMENT, "no goal 3");
-    s.goal = PST_PLAN_RATE;
+    s.goal = PSTI_PLAN_RATE;
     s.capacities_most[CACHE] = 1;
     assert_refused(&s, PST_ERROR_ARGUMENT, "cannot be chosen");
     s.capacities_most[CACHE] = 0;
@@ -693,7 +695,7 @@ static void test_refused_setups(void **state)
     s.n_classes = 0;
     assert_refused(&s, PST_ERROR_ARGUMENT, "classes");
     struct {
-        struct pst_plan_setup setup;
+        struct psti_plan_setup setup;
         uint64_t later;
     } longer = {.setup = worked(), .later = 1};
     longer.setup.struct_size = sizeof longer;
@@ -704,7 +706,7 @@ static void test_nothing_limits(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     memset(s.capacities, 0, sizeof s.capacities);
     assert_refused(&s, PST_ERROR_ARGUMENT, "nothing limits the rate");
 }
@@ -712,7 +714,7 @@ static void test_nothing_limits(void **state)
 static void test_libraries(void **state)
 {
     (void)state;
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     s.library = "/nonexistent/libhighs.so.1";
     assert_refused(&s, PST_ERROR_UNSUPPORTED, "cannot be loaded: /nonexistent/libhighs.so.1");
     s.library = "libm.so.6";
@@ -726,13 +728,13 @@ static void test_no_memory(void **state)
 {
     (void)state;
     need_highs();
-    struct pst_plan_setup s = worked();
+    struct psti_plan_setup s = worked();
     for (uint64_t n = 1;; n++) {
-        struct pst_plan_answer answer;
+        struct psti_plan_answer answer;
         struct pst_error err;
         double shares[2];
         psti_fault_arm(PSTI_FAULT_ALLOC, n, false);
-        enum pst_status status = pst_plan_solve(&s, shares, &answer, sizeof answer, &err);
+        enum pst_status status = psti_plan_solve(&s, shares, &answer, sizeof answer, &err);
         bool fired = psti_fault_count(PSTI_FAULT_ALLOC) >= n;
         psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
         if (!fired) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CORES = PST_STALL_CORES, STORAGE = PST_STALL_STORAGE };
+enum { CORES = PSTI_STALL_CORES, STORAGE = PSTI_STALL_STORAGE };
 enum lie {
     TRUTH,
     NAN_VALUE,
@@ -25,16 +25,11 @@ enum lie {
     N_LIES
 };
 static const char *const texts[N_LIES] = {
-    [NAN_VALUE] = "value 0 is ",
-    [VALUE_BELOW] = "value 1 is -1",
-    [VALUES_SWAPPED] = "of row ",
-    [ROW_LIMIT] = "the sum of row 1",
-    [ROW_SAID] = "what it says of row 1",
-    [OBJECTIVE_SAID] = "objective",
-    [NAN_DUAL] = "the dual of row 0 is ",
-    [DUAL_SIGN] = "the dual of row",
-    [NO_DUALS] = "do not prove",
-    [SLOWER] = "do not prove",
+    [NAN_VALUE] = "value 0 is ",          [VALUE_BELOW] = "value 1 is -1",
+    [VALUES_SWAPPED] = "of row ",         [ROW_LIMIT] = "the sum of row 1",
+    [ROW_SAID] = "what it says of row 1", [OBJECTIVE_SAID] = "objective",
+    [NAN_DUAL] = "the dual of row 0 is ", [DUAL_SIGN] = "the dual of row",
+    [NO_DUALS] = "do not prove",          [SLOWER] = "do not prove",
     [NAN_RANGE] = "range of row 1",
 };
 
@@ -47,28 +42,28 @@ struct solver {
 };
 
 static const double one_class[] = {1000};
-static const struct pst_plan_way frames[2] = {
+static const struct psti_plan_way frames[2] = {
     {.form = 0, .demands = {[CORES] = 1 / 22.0, [STORAGE] = 2.32e6}, .stored_nbytes = 2.32e6},
     {.form = 1, .demands = {[STORAGE] = 3.72e6}, .stored_nbytes = 3.72e6},
 };
 
-static struct pst_plan_setup worked(pst_plan_lp_fn solve, struct solver *solver)
+static struct psti_plan_setup worked(psti_plan_lp_fn solve, struct solver *solver)
 {
-    struct pst_plan_setup s = {.struct_size = sizeof s,
-                               .n_classes = 1,
-                               .n_ways = 2,
-                               .class_samples = one_class,
-                               .ways = frames,
-                               .way_nbytes = sizeof frames[0],
-                               .solve_lp = solve,
-                               .solve_lp_ctx = solver};
+    struct psti_plan_setup s = {.struct_size = sizeof s,
+                                .n_classes = 1,
+                                .n_ways = 2,
+                                .class_samples = one_class,
+                                .ways = frames,
+                                .way_nbytes = sizeof frames[0],
+                                .solve_lp = solve,
+                                .solve_lp_ctx = solver};
     s.capacities[CORES] = 16;
     s.capacities[STORAGE] = 1e9;
     return s;
 }
 
 /* Feasible values that are not the best: twice the time. */
-static void tell_slower(const struct pst_plan_lp *lp, struct pst_plan_lp_solution *s)
+static void tell_slower(const struct psti_plan_lp *lp, struct psti_plan_lp_solution *s)
 {
     const uint32_t i_time = lp->n_columns - 1;
     for (uint32_t r = 0; r < lp->n_rows; r++)
@@ -79,7 +74,7 @@ static void tell_slower(const struct pst_plan_lp *lp, struct pst_plan_lp_solutio
     s->values[i_time] *= 2;
 }
 
-static void tell(enum lie lie, const struct pst_plan_lp *lp, struct pst_plan_lp_solution *s)
+static void tell(enum lie lie, const struct psti_plan_lp *lp, struct psti_plan_lp_solution *s)
 {
     switch (lie) {
     case NAN_VALUE:
@@ -124,8 +119,8 @@ static void tell(enum lie lie, const struct pst_plan_lp *lp, struct pst_plan_lp_
     }
 }
 
-static enum pst_status lies(void *ctx, const struct pst_plan_lp *lp,
-                            struct pst_plan_lp_solution *solution, struct pst_error *err)
+static enum pst_status lies(void *ctx, const struct psti_plan_lp *lp,
+                            struct psti_plan_lp_solution *solution, struct pst_error *err)
 {
     struct solver *solver = ctx;
     enum pst_status status = psti_plan_highs_solve(lp, NULL, solution, err);
@@ -134,8 +129,8 @@ static enum pst_status lies(void *ctx, const struct pst_plan_lp *lp,
     return status;
 }
 
-static enum pst_status fails(void *ctx, const struct pst_plan_lp *lp,
-                             struct pst_plan_lp_solution *solution, struct pst_error *err)
+static enum pst_status fails(void *ctx, const struct psti_plan_lp *lp,
+                             struct psti_plan_lp_solution *solution, struct pst_error *err)
 {
     struct solver *solver = ctx;
     (void)solution;
@@ -152,11 +147,11 @@ static bool is_missing; /* HiGHS */
 static bool has_highs(void)
 {
     struct solver solver = {.lie = TRUTH};
-    struct pst_plan_setup s = worked(lies, &solver);
-    struct pst_plan_answer answer;
+    struct psti_plan_setup s = worked(lies, &solver);
+    struct psti_plan_answer answer;
     struct pst_error err;
     double shares[2];
-    enum pst_status status = pst_plan_solve(&s, shares, &answer, sizeof answer, &err);
+    enum pst_status status = psti_plan_solve(&s, shares, &answer, sizeof answer, &err);
     is_missing = status == PST_ERROR_UNSUPPORTED && getenv("PENSTOCK_HIGHS") == NULL;
     if (is_missing)
         return false;
@@ -173,11 +168,11 @@ static void test_lies(void **state)
         skip();
     for (enum lie lie = NAN_VALUE; lie < N_LIES; lie++) {
         struct solver solver = {.lie = lie};
-        struct pst_plan_setup s = worked(lies, &solver);
-        struct pst_plan_answer answer = {.samples_per_second = 7};
+        struct psti_plan_setup s = worked(lies, &solver);
+        struct psti_plan_answer answer = {.samples_per_second = 7};
         struct pst_error err;
         double shares[2] = {3, 3};
-        enum pst_status status = pst_plan_solve(&s, shares, &answer, sizeof answer, &err);
+        enum pst_status status = psti_plan_solve(&s, shares, &answer, sizeof answer, &err);
         if (status != PST_ERROR_INTERNAL || strstr(err.text, texts[lie]) == NULL)
             print_error("lie %d: status %d, \"%s\"\n", lie, status, err.text);
         assert_int_equal(status, PST_ERROR_INTERNAL);
@@ -201,17 +196,17 @@ static void test_statuses(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct solver solver = {.status = cases[i].status, .text = cases[i].text};
-        struct pst_plan_setup s = worked(fails, &solver);
+        struct psti_plan_setup s = worked(fails, &solver);
         s.library = "/nonexistent"; /* not used */
-        struct pst_plan_answer answer;
+        struct psti_plan_answer answer;
         struct pst_error err;
         double shares[2], need;
-        assert_int_equal(pst_plan_solve(&s, shares, &answer, sizeof answer, &err), solver.status);
+        assert_int_equal(psti_plan_solve(&s, shares, &answer, sizeof answer, &err), solver.status);
         assert_int_equal(err.status, solver.status);
         assert_non_null(strstr(err.text, cases[i].says));
         assert_true(solver.n_calls == (solver.status == PST_ERROR_LIMIT ? 4 : 1));
-        assert_int_equal(pst_plan_solve(&s, shares, &answer, sizeof answer, NULL), solver.status);
-        assert_int_equal(pst_plan_need(&s, UINT32_MAX, PST_STALL_CORES, 100, &need, &err),
+        assert_int_equal(psti_plan_solve(&s, shares, &answer, sizeof answer, NULL), solver.status);
+        assert_int_equal(psti_plan_need(&s, UINT32_MAX, PSTI_STALL_CORES, 100, &need, &err),
                          solver.status);
         assert_int_equal(err.status, solver.status);
     }

@@ -39,10 +39,10 @@ struct cache {
     uint64_t clock;
 };
 
-static uint32_t victim(const struct cache *cache, enum pst_stall_policy policy)
+static uint32_t victim(const struct cache *cache, enum psti_stall_policy policy)
 {
     uint32_t oldest = 0;
-    if (policy == PST_STALL_RANDOM)
+    if (policy == PSTI_STALL_RANDOM)
         return below(cache->n);
     for (uint32_t i = 1; i < cache->n; i++)
         if (cache->when[i] < cache->when[oldest])
@@ -50,7 +50,7 @@ static uint32_t victim(const struct cache *cache, enum pst_stall_policy policy)
     return oldest;
 }
 
-static bool touch(struct cache *cache, uint32_t item, enum pst_stall_policy policy)
+static bool touch(struct cache *cache, uint32_t item, enum psti_stall_policy policy)
 {
     int32_t at = cache->slot_of[item];
     cache->clock++;
@@ -60,7 +60,7 @@ static bool touch(struct cache *cache, uint32_t item, enum pst_stall_policy poli
     }
     uint32_t slot = cache->n;
     if (cache->n == cache->capacity) {
-        if (policy == PST_STALL_MINIO)
+        if (policy == PSTI_STALL_MINIO)
             return false;
         slot = victim(cache, policy);
         cache->slot_of[cache->slots[slot]] = -1;
@@ -73,7 +73,8 @@ static bool touch(struct cache *cache, uint32_t item, enum pst_stall_policy poli
     return false;
 }
 
-static double simulated_hits(enum pst_stall_policy policy, double part, int n_epochs, bool shuffled)
+static double simulated_hits(enum psti_stall_policy policy, double part, int n_epochs,
+                             bool shuffled)
 {
     static struct cache cache;
     static uint32_t order[N_ITEMS];
@@ -102,22 +103,22 @@ static void test_hits(void **state)
     static const double parts[] = {0.1, 0.35, 0.65, 0.9};
     (void)state;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        for (int policy = PST_STALL_MINIO; policy <= PST_STALL_LRU; policy++) {
-            enum pst_stall_policy p = (enum pst_stall_policy)policy;
-            int n_epochs = p == PST_STALL_LRU ? 3 : 12;
-            double got = pst_stall_hit_ratio(p, parts[i]);
+        for (int policy = PSTI_STALL_MINIO; policy <= PSTI_STALL_LRU; policy++) {
+            enum psti_stall_policy p = (enum psti_stall_policy)policy;
+            int n_epochs = p == PSTI_STALL_LRU ? 3 : 12;
+            double got = psti_stall_hit_ratio(p, parts[i]);
             double seen = simulated_hits(p, parts[i], n_epochs, true);
             if (fabs(got - seen) > 0.012)
                 print_error("policy %d, part %g: %g, simulated %g\n", policy, parts[i], got, seen);
             assert_true(fabs(got - seen) <= 0.012);
         }
     }
-    assert_true(simulated_hits(PST_STALL_LRU, 0.9, 1, false) == 0);
-    assert_true(pst_stall_hit_ratio(PST_STALL_LRU_SEQUENTIAL, 0.9) == 0);
-    for (int policy = 0; policy <= PST_STALL_LRU_SEQUENTIAL; policy++) {
-        enum pst_stall_policy p = (enum pst_stall_policy)policy;
-        assert_true(pst_stall_hit_ratio(p, 0) == 0 && pst_stall_hit_ratio(p, -1) == 0);
-        assert_true(pst_stall_hit_ratio(p, 1) == 1 && pst_stall_hit_ratio(p, 7) == 1);
+    assert_true(simulated_hits(PSTI_STALL_LRU, 0.9, 1, false) == 0);
+    assert_true(psti_stall_hit_ratio(PSTI_STALL_LRU_SEQUENTIAL, 0.9) == 0);
+    for (int policy = 0; policy <= PSTI_STALL_LRU_SEQUENTIAL; policy++) {
+        enum psti_stall_policy p = (enum psti_stall_policy)policy;
+        assert_true(psti_stall_hit_ratio(p, 0) == 0 && psti_stall_hit_ratio(p, -1) == 0);
+        assert_true(psti_stall_hit_ratio(p, 1) == 1 && psti_stall_hit_ratio(p, 7) == 1);
     }
 }
 
@@ -125,8 +126,8 @@ static void test_hits(void **state)
 static void test_page_cache_of_the_paper(void **state)
 {
     (void)state;
-    assert_true(fabs(pst_stall_hit_ratio(PST_STALL_RANDOM, 0.35) - 0.15) < 0.02);
-    assert_true(fabs(pst_stall_hit_ratio(PST_STALL_RANDOM, 0.65) - 0.47) < 0.02);
+    assert_true(fabs(psti_stall_hit_ratio(PSTI_STALL_RANDOM, 0.35) - 0.15) < 0.02);
+    assert_true(fabs(psti_stall_hit_ratio(PSTI_STALL_RANDOM, 0.65) - 0.47) < 0.02);
 }
 
 /* Workers and cores

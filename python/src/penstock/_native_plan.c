@@ -4,7 +4,7 @@
  * a plan calls it, with the GIL, which is not held otherwise. */
 #include "_native.h"
 
-#include <penstock/plan.h>
+#include "plan/plan_solve.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -15,32 +15,32 @@
     }
 
 static const struct native_member setup_members[] = {
-    MEMBER(pst_plan_setup, goal, NATIVE_ENUM, 0),
-    MEMBER(pst_plan_setup, capacities, NATIVE_DOUBLE, PST_STALL_N_RESOURCES),
-    MEMBER(pst_plan_setup, capacities_most, NATIVE_DOUBLE, PST_STALL_N_RESOURCES),
-    MEMBER(pst_plan_setup, unit_prices, NATIVE_DOUBLE, PST_STALL_N_RESOURCES),
-    MEMBER(pst_plan_setup, price, NATIVE_DOUBLE, 0),
-    MEMBER(pst_plan_setup, stored_nbytes, NATIVE_DOUBLE, 0),
-    MEMBER(pst_plan_setup, least_rate, NATIVE_DOUBLE, 0),
-    MEMBER(pst_plan_setup, allow_lossy, NATIVE_BOOL, 0),
-    MEMBER(pst_plan_setup, gpu_interference, NATIVE_DOUBLE, 0),
+    MEMBER(psti_plan_setup, goal, NATIVE_ENUM, 0),
+    MEMBER(psti_plan_setup, capacities, NATIVE_DOUBLE, PSTI_STALL_N_RESOURCES),
+    MEMBER(psti_plan_setup, capacities_most, NATIVE_DOUBLE, PSTI_STALL_N_RESOURCES),
+    MEMBER(psti_plan_setup, unit_prices, NATIVE_DOUBLE, PSTI_STALL_N_RESOURCES),
+    MEMBER(psti_plan_setup, price, NATIVE_DOUBLE, 0),
+    MEMBER(psti_plan_setup, stored_nbytes, NATIVE_DOUBLE, 0),
+    MEMBER(psti_plan_setup, least_rate, NATIVE_DOUBLE, 0),
+    MEMBER(psti_plan_setup, allow_lossy, NATIVE_BOOL, 0),
+    MEMBER(psti_plan_setup, gpu_interference, NATIVE_DOUBLE, 0),
 };
 
 static const struct native_member way_members[] = {
-    MEMBER(pst_plan_way, i_class, NATIVE_U32, 0),
-    MEMBER(pst_plan_way, form, NATIVE_U32, 0),
-    MEMBER(pst_plan_way, demands, NATIVE_DOUBLE, PST_STALL_N_RESOURCES),
-    MEMBER(pst_plan_way, stored_nbytes, NATIVE_DOUBLE, 0),
-    MEMBER(pst_plan_way, is_lossy, NATIVE_BOOL, 0),
+    MEMBER(psti_plan_way, i_class, NATIVE_U32, 0),
+    MEMBER(psti_plan_way, form, NATIVE_U32, 0),
+    MEMBER(psti_plan_way, demands, NATIVE_DOUBLE, PSTI_STALL_N_RESOURCES),
+    MEMBER(psti_plan_way, stored_nbytes, NATIVE_DOUBLE, 0),
+    MEMBER(psti_plan_way, is_lossy, NATIVE_BOOL, 0),
 };
 
 #define COUNT(members) (sizeof(members) / sizeof((members)[0]))
 
 /* A setup, and what it points to. */
 struct problem {
-    struct pst_plan_setup setup;
+    struct psti_plan_setup setup;
     double *class_samples;
-    struct pst_plan_way *ways;
+    struct psti_plan_way *ways;
     PyObject *solver;     /* the callable, borrowed; NULL: HiGHS's library solves */
     PyThreadState *state; /* of the thread that solves, while it has no GIL */
 };
@@ -94,7 +94,7 @@ static PyObject *bytes_of(const void *array, size_t nbytes)
 
 /* The arrays of a programme as bytes, in the order of its members, and whether ranges are asked
  * for. */
-static PyObject *lp_arguments(const struct pst_plan_lp *lp, int ranges)
+static PyObject *lp_arguments(const struct psti_plan_lp *lp, int ranges)
 {
     size_t n = (size_t)lp->row_begin[lp->n_rows], columns = lp->n_columns * sizeof(double),
            rows = lp->n_rows * sizeof(double);
@@ -108,8 +108,8 @@ static PyObject *lp_arguments(const struct pst_plan_lp *lp, int ranges)
 
 /* Copies what the callable returned: doubles in the order of the solution's members, the objective
  * first. */
-static int read_solution(PyObject *found, const struct pst_plan_lp *lp,
-                         struct pst_plan_lp_solution *solution)
+static int read_solution(PyObject *found, const struct psti_plan_lp *lp,
+                         struct psti_plan_lp_solution *solution)
 {
     const size_t n_rows = lp->n_rows;
     const struct {
@@ -139,10 +139,10 @@ static int read_solution(PyObject *found, const struct pst_plan_lp *lp,
     return 0;
 }
 
-/* pst_plan_lp_fn: calls the callable. It returns bytes, or None if nothing satisfies the limits.
+/* psti_plan_lp_fn: calls the callable. It returns bytes, or None if nothing satisfies the limits.
  * An exception stays set, and ends the plan. */
-static enum pst_status call_solver(void *ctx, const struct pst_plan_lp *lp,
-                                   struct pst_plan_lp_solution *solution, struct pst_error *err)
+static enum pst_status call_solver(void *ctx, const struct psti_plan_lp *lp,
+                                   struct psti_plan_lp_solution *solution, struct pst_error *err)
 {
     struct problem *problem = ctx;
     enum pst_status status = PST_ERROR_CANCELLED;
@@ -204,7 +204,7 @@ static PyObject *numbers(const double *values, Py_ssize_t n)
 
 static int put_numbers(PyObject *dict, const char *key, const double *values)
 {
-    return native_dict_put(dict, key, numbers(values, PST_STALL_N_RESOURCES));
+    return native_dict_put(dict, key, numbers(values, PSTI_STALL_N_RESOURCES));
 }
 
 static int put_number(PyObject *dict, const char *key, double value)
@@ -213,7 +213,7 @@ static int put_number(PyObject *dict, const char *key, double value)
 }
 
 /* The best plan of one form; None if there is none. */
-static PyObject *single_of(const struct pst_plan_answer *a)
+static PyObject *single_of(const struct psti_plan_answer *a)
 {
     if (!a->has_single)
         return Py_NewRef(Py_None);
@@ -222,7 +222,8 @@ static PyObject *single_of(const struct pst_plan_answer *a)
                          a->single_stored_nbytes, "cost", a->single_cost);
 }
 
-static PyObject *answer_dict(const struct pst_plan_answer *a, const double *shares, uint32_t n_ways)
+static PyObject *answer_dict(const struct psti_plan_answer *a, const double *shares,
+                             uint32_t n_ways)
 {
     PyObject *dict = PyDict_New();
     if (dict == NULL)
@@ -251,7 +252,7 @@ static PyObject *failed(enum pst_status status, const struct pst_error *err)
 
 static PyObject *solve(struct problem *problem)
 {
-    struct pst_plan_answer answer;
+    struct psti_plan_answer answer;
     struct pst_error err;
     PyObject *result;
     double *shares = PyMem_Calloc((size_t)problem->setup.n_ways + 1, sizeof(double));
@@ -260,7 +261,7 @@ static PyObject *solve(struct problem *problem)
     if (shares == NULL)
         return PyErr_NoMemory();
     problem->state = PyEval_SaveThread();
-    enum pst_status status = pst_plan_solve(&problem->setup, shares, &answer, sizeof answer, &err);
+    enum pst_status status = psti_plan_solve(&problem->setup, shares, &answer, sizeof answer, &err);
     PyEval_RestoreThread(problem->state);
     result = status == PST_OK ? answer_dict(&answer, shares, problem->setup.n_ways)
                               : failed(status, &err);
@@ -296,8 +297,8 @@ PyObject *native_plan_need(PyObject *module, PyObject *args)
         struct pst_error err;
         pst_error_clear(&err);
         problem.state = PyEval_SaveThread();
-        enum pst_status status = pst_plan_need(
-            &problem.setup, form, (enum pst_stall_resource)resource, rate, &need, &err);
+        enum pst_status status = psti_plan_need(
+            &problem.setup, form, (enum psti_stall_resource)resource, rate, &need, &err);
         PyEval_RestoreThread(problem.state);
         result = status == PST_OK ? PyFloat_FromDouble(need) : failed(status, &err);
     }

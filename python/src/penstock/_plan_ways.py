@@ -1,6 +1,6 @@
 """The ways in which samples can be kept and prepared, and the best shares of them.
 
-A way is a form, whether the cache keeps it, and where it is decoded. The solver (<penstock/plan.h>) finds the share of each; here
+A way is a form, whether the cache keeps it, and where it is decoded. The solver (plan_solve.h) finds the share of each; here
 its problem is made of a report's costs and a machine's capacities, and its answer is put on the scale of predictions.
 """
 
@@ -18,7 +18,7 @@ from .errors import ArgumentError, LimitError
 GOALS = ("rate", "storage", "cost")
 CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
 _TRAINING = "@training"  # after the form of a cache that keeps images after the beginning of their transforms
-_RANDOM = 2  # the page cache's policy, of enum pst_stall_policy
+_RANDOM = 2  # the page cache's policy, of enum psti_stall_policy
 _PREFETCH = (2, 3, 4, 6, 8, 12, 16)
 _MIX_PREFETCH = 4
 _MIX_WORTH = 0.05  # of the rate: what a mix must bring
@@ -209,12 +209,12 @@ def _cached(report: Mapping[str, Any], way: Way, costs: Mapping[str, float], cac
 
 @dataclass
 class Problem:
-    """What the solver is asked, as <penstock/plan.h> has it.
+    """What the solver is asked, as src/plan/plan_solve.h has it.
 
     Attributes:
-        setup: members of struct pst_plan_setup.
+        setup: members of struct psti_plan_setup.
         samples: of each class.
-        ways: members of struct pst_plan_way.
+        ways: members of struct psti_plan_way.
         forms: their names by the numbers in `ways`.
         solver: what solves it.
     """
@@ -395,7 +395,7 @@ def _better(found: Solution, best: Solution, goal: str) -> bool:
 
 
 def mixed(solution: Solution, classes: Sequence[Class]) -> dict[str, float]:
-    """Returns the mean demands of a sample of the plan, as members of struct pst_stall_setup. Hits of the cache are counted in."""
+    """Returns the mean demands of a sample of the plan, as members of struct psti_stall_setup. Hits of the cache are counted in."""
     whole = float(sum(part.samples for part in classes))
     parts = [(classes[way.i_class].samples / whole * share, way) for way, share in solution.used()]
     made: dict[str, float] = {}

@@ -102,10 +102,10 @@ def solve_lp(
 ) -> bytes | None:  # fmt: skip
     """Solves a linear programme by highspy, as src/plan/plan_highs.c does by the library.
 
-    The arguments are those of struct pst_plan_lp: arrays of float64, and of int32 for `row_begin` and `columns`. ranges: whether
+    The arguments are those of struct psti_plan_lp: arrays of float64, and of int32 for `row_begin` and `columns`. ranges: whether
     the ends of ranges are wanted.
 
-    Returns the members of struct pst_plan_lp_solution in their order, the objective first, as float64; None: no x satisfies it.
+    Returns the members of struct psti_plan_lp_solution in their order, the objective first, as float64; None: no x satisfies it.
     """
     highs = _module()
     try:

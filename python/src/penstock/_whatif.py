@@ -12,10 +12,10 @@ from typing import Any
 from . import _native, _options
 from .errors import ArgumentError, LimitError
 
-# The order of enum pst_stall_resource.
+# The order of enum psti_stall_resource.
 RESOURCES = ("accelerator", "cores", "workers", "storage", "reads", "network", "link", "gpu", "cache")
 
-# Members of struct pst_stall_setup that come from each section of a report, by equal names.
+# Members of struct psti_stall_setup that come from each section of a report, by equal names.
 _DEMANDS = (
     "cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "wait_seconds", "nbytes", "nbytes_sd", "reads", "item_nbytes",
     "link_nbytes", "gpu_seconds",
@@ -181,7 +181,7 @@ def _demands(report: Mapping[str, Any], form: str, question: Mapping[str, Any]) 
 
 
 def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the setup (members of struct pst_stall_setup) of a report with the changes of a question."""
+    """Returns the setup (members of struct psti_stall_setup) of a report with the changes of a question."""
     for name in question:
         if name not in QUESTIONS:
             raise ArgumentError(f"no question {name!r}{_options.nearest(name, QUESTIONS)}")

@@ -1,4 +1,7 @@
-/* stall.h - predictions: how fast a training run is on a machine, and what it waits for.
+/* stall_predict.h - predictions: how fast a training run is on a machine, and what it waits for.
+ *
+ * The Python package calls this (_native_stall.c), and no C program is known to need it. So it is
+ * no public header, and its functions are in the private node of src/penstock.map.
  *
  * The model takes what one sample needs of each resource (its demands) and how much of each there
  * is (the capacities). The slowest resource sets the rate. Hits of caches lower the demands, and
@@ -7,48 +10,47 @@
  * no thread or memory is used: every function is a pure function of its arguments.
  *
  * Times are seconds, sizes are bytes, rates are per second. */
-#ifndef PENSTOCK_STALL_H
-#define PENSTOCK_STALL_H
+#ifndef PST_STALL_STALL_PREDICT_H
+#define PST_STALL_STALL_PREDICT_H
 
 #include <penstock/status.h>
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+/* Exported for the extension module, where it links the shared library. */
 #pragma GCC visibility push(default)
 
-/* Names what may limit the rate. Numbers are stable; new ones come before PST_STALL_N_RESOURCES. */
-enum pst_stall_resource {
-    PST_STALL_ACCELERATOR = 0,  /* The training steps. */
-    PST_STALL_CORES = 1,        /* Cores of the host. */
-    PST_STALL_WORKERS = 2,      /* Threads or processes that prepare, also while they wait. */
-    PST_STALL_STORAGE = 3,      /* Bytes that storage gives. */
-    PST_STALL_READS = 4,        /* Reads that storage answers. */
-    PST_STALL_NETWORK = 5,      /* Bytes from the caches of other hosts. */
-    PST_STALL_LINK = 6,         /* Bytes from the host to the accelerator. */
-    PST_STALL_GPU = 7,          /* Preparation on the accelerator itself. */
-    PST_STALL_CACHE_MEMORY = 8, /* Never the slowest; pst_stall_need may be asked for it. */
-    PST_STALL_N_RESOURCES = 9
+/* Names what may limit the rate. Numbers are stable; new ones come before PSTI_STALL_N_RESOURCES.
+ */
+enum psti_stall_resource {
+    PSTI_STALL_ACCELERATOR = 0,  /* The training steps. */
+    PSTI_STALL_CORES = 1,        /* Cores of the host. */
+    PSTI_STALL_WORKERS = 2,      /* Threads or processes that prepare, also while they wait. */
+    PSTI_STALL_STORAGE = 3,      /* Bytes that storage gives. */
+    PSTI_STALL_READS = 4,        /* Reads that storage answers. */
+    PSTI_STALL_NETWORK = 5,      /* Bytes from the caches of other hosts. */
+    PSTI_STALL_LINK = 6,         /* Bytes from the host to the accelerator. */
+    PSTI_STALL_GPU = 7,          /* Preparation on the accelerator itself. */
+    PSTI_STALL_CACHE_MEMORY = 8, /* Never the slowest; psti_stall_need may be asked for it. */
+    PSTI_STALL_N_RESOURCES = 9
 };
 
-#define PST_STALL_RESOURCES_MAX 16 /* room for resources that later versions have */
+#define PSTI_STALL_RESOURCES_MAX 16 /* room for resources that later versions have */
 
 /* Says by which rule a cache gives up items. */
-enum pst_stall_policy {
-    PST_STALL_USUAL = 0,  /* MINIO for `cache_nbytes`, RANDOM for `page_cache_nbytes`. */
-    PST_STALL_MINIO = 1,  /* Nothing is evicted: Penstock's cache. */
-    PST_STALL_RANDOM = 2, /* Random items: a good model of Linux' page cache. */
-    PST_STALL_LRU = 3,    /* The item used longest ago. */
+enum psti_stall_policy {
+    PSTI_STALL_USUAL = 0,  /* MINIO for `cache_nbytes`, RANDOM for `page_cache_nbytes`. */
+    PSTI_STALL_MINIO = 1,  /* Nothing is evicted: Penstock's cache. */
+    PSTI_STALL_RANDOM = 2, /* Random items: a good model of Linux' page cache. */
+    PSTI_STALL_LRU = 3,    /* The item used longest ago. */
     /* The item used longest ago, while all are read in one fixed order: record files. */
-    PST_STALL_LRU_SEQUENTIAL = 4
+    PSTI_STALL_LRU_SEQUENTIAL = 4
 };
 
 /* Describes a training run and a machine. Zero-initialise, then set struct_size. Members that may
  * be left zero say so; a capacity of zero is no limit, but for `cores`. All numbers are finite and
  * not negative. */
-struct pst_stall_setup {
+struct psti_stall_setup {
     size_t struct_size;
     /* Demands of preparation, means over samples. */
     double cpu_seconds;    /* of a core, for a sample that no cache holds */
@@ -74,37 +76,37 @@ struct pst_stall_setup {
     double jobs;              /* jobs on this machine, each with its own accelerators; 0: 1 */
     double hosts;             /* machines over which each job's cache is partitioned; 0: 1 */
     /* Capacities. Ranks and jobs share them, but each rank has its own workers and link. */
-    double cores;                      /* fractions are quotas; above 0 */
-    double workers;                    /* of one rank; 0: the training thread prepares */
-    double storage_nbytes_per_second;  /* 0: no limit */
-    double reads_per_second;           /* 0: no limit */
-    double network_nbytes_per_second;  /* 0: no limit */
-    double link_nbytes_per_second;     /* 0: no limit */
-    double gpu_free;                   /* part that preparation may use, to 1; 0: 1 */
-    double dataset_nbytes;             /* of all samples, as the cache keeps them */
-    double cache_nbytes;               /* of one host, for all ranks and jobs together */
-    double page_cache_nbytes;          /* for what the cache does not hold */
-    enum pst_stall_policy policy;      /* of `cache_nbytes` */
-    enum pst_stall_policy page_policy; /* of `page_cache_nbytes` */
-    bool shared_preparation;           /* a sample is prepared once for all jobs */
-    bool shared_cache;                 /* ranks and jobs have one cache; else each its part */
+    double cores;                       /* fractions are quotas; above 0 */
+    double workers;                     /* of one rank; 0: the training thread prepares */
+    double storage_nbytes_per_second;   /* 0: no limit */
+    double reads_per_second;            /* 0: no limit */
+    double network_nbytes_per_second;   /* 0: no limit */
+    double link_nbytes_per_second;      /* 0: no limit */
+    double gpu_free;                    /* part that preparation may use, to 1; 0: 1 */
+    double dataset_nbytes;              /* of all samples, as the cache keeps them */
+    double cache_nbytes;                /* of one host, for all ranks and jobs together */
+    double page_cache_nbytes;           /* for what the cache does not hold */
+    enum psti_stall_policy policy;      /* of `cache_nbytes` */
+    enum psti_stall_policy page_policy; /* of `page_cache_nbytes` */
+    bool shared_preparation;            /* a sample is prepared once for all jobs */
+    bool shared_cache;                  /* ranks and jobs have one cache; else each its part */
     /* How much of gpu_seconds delays a step, 0 to 1: 0 where kernels find idle parts. */
     double gpu_interference;
     /* Accuracy. Half widths relative to the value: 0.03 means 3 % more or less. */
     double cpu_band, storage_band, step_band;
     /* Ranges in which costs were measured, by resource; 0, 0: not known. The value is step_seconds
      * for the accelerator, cache_nbytes for the cache, and the capacity for the others. */
-    double measured_low[PST_STALL_RESOURCES_MAX], measured_high[PST_STALL_RESOURCES_MAX];
+    double measured_low[PSTI_STALL_RESOURCES_MAX], measured_high[PSTI_STALL_RESOURCES_MAX];
 };
 
-/* Holds the answer of pst_stall_predict. */
-struct pst_stall_answer {
+/* Holds the answer of psti_stall_predict. */
+struct psti_stall_answer {
     double samples_per_second; /* of all jobs and ranks of this machine together */
     double low, high;          /* its error band */
     /* Samples/s that each resource allows by itself. INFINITY: it does not limit. */
-    double bounds[PST_STALL_RESOURCES_MAX];
-    enum pst_stall_resource binding; /* the slowest resource */
-    enum pst_stall_resource next;    /* the slowest of the others */
+    double bounds[PSTI_STALL_RESOURCES_MAX];
+    enum psti_stall_resource binding; /* the slowest resource */
+    enum psti_stall_resource next;    /* the slowest of the others */
     /* Part of the time in which accelerators compute, 0 to 1. */
     double utilisation;
     /* Parts of the time in which they wait for preparation, and for storage or network. */
@@ -117,13 +119,13 @@ struct pst_stall_answer {
 };
 
 /* Says which part of an epoch's samples a cache has, when each epoch visits every sample once, in a
- * new random order (PST_STALL_LRU_SEQUENTIAL: in the same order).
+ * new random order (PSTI_STALL_LRU_SEQUENTIAL: in the same order).
  *
- * policy: PST_STALL_USUAL is taken as PST_STALL_MINIO.
+ * policy: PSTI_STALL_USUAL is taken as PSTI_STALL_MINIO.
  * part: bytes of the cache over bytes of the data set; below 0 is taken as 0, above 1 as 1.
  *
  * Returns 0 to 1. Any thread. */
-double pst_stall_hit_ratio(enum pst_stall_policy policy, double part);
+double psti_stall_hit_ratio(enum psti_stall_policy policy, double part);
 
 /* Predicts the rate of a training run.
  *
@@ -135,36 +137,35 @@ double pst_stall_hit_ratio(enum pst_stall_policy policy, double part);
  *     names it. PST_ERROR_VERSION: setup has members that this library does not know.
  *
  * Any thread. */
-PST_WARN_UNUSED enum pst_status pst_stall_predict(const struct pst_stall_setup *setup,
-                                                  struct pst_stall_answer *answer,
-                                                  size_t answer_nbytes, struct pst_error *err);
+PST_WARN_UNUSED enum pst_status psti_stall_predict(const struct psti_stall_setup *setup,
+                                                   struct psti_stall_answer *answer,
+                                                   size_t answer_nbytes, struct pst_error *err);
 
 /* Says how much of one resource is enough until the accelerator is the limit.
  *
- * setup: as for pst_stall_predict, with step_seconds.
- * resource: any but PST_STALL_ACCELERATOR. What it has in `setup` is not used.
+ * setup: as for psti_stall_predict, with step_seconds.
+ * resource: any but PSTI_STALL_ACCELERATOR. What it has in `setup` is not used.
  * utilisation: enough is where the rate is this part of what the accelerators alone would reach,
  *     above 0 and below 1: 0.98 is as good as full speed; benchmarks ask for 0.9.
  * out: receives cores, workers of a rank, bytes/s, reads/s, a share of the GPU, or bytes of cache.
  *
  * PST_ERROR_LIMIT: no amount is enough, because something else is too slow; the text names it.
- * PST_ERROR_ARGUMENT, PST_ERROR_VERSION: as for pst_stall_predict.
+ * PST_ERROR_ARGUMENT, PST_ERROR_VERSION: as for psti_stall_predict.
  *
  * Any thread. */
-PST_WARN_UNUSED enum pst_status pst_stall_need(const struct pst_stall_setup *setup,
-                                               enum pst_stall_resource resource, double utilisation,
-                                               double *out, struct pst_error *err);
+PST_WARN_UNUSED enum pst_status psti_stall_need(const struct psti_stall_setup *setup,
+                                                enum psti_stall_resource resource,
+                                                double utilisation, double *out,
+                                                struct pst_error *err);
 
 /* Gives the name of a resource: "accelerator", "cores", "workers", "storage", "reads", "network",
  * "link", "gpu", "cache".
  *
- * i: an enum pst_stall_resource.
+ * i: an enum psti_stall_resource.
  *
  * Returns a static string; NULL after the last one. Any thread. */
-const char *pst_stall_resource_name(uint32_t i);
+const char *psti_stall_resource_name(uint32_t i);
 
 #pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+
 #endif
