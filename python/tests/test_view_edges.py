@@ -70,6 +70,14 @@ def test_large_pictures(folder: Path) -> None:
     assert PilImage.open("view.png").size == (2064, 2100)
 
 
+def test_pictures_are_not_kept(folder: Path, fails: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, the loader's memory is that of one."""
+    PilImage.fromarray(np.zeros((1000, 1000, 3), np.uint8)).save(folder / "f/a.png")
+    make = _view.Loader
+    monkeypatch.setattr(_view, "Loader", lambda *given, **options: make(*given, **options, host_memory="24MiB"))
+    assert _cli.main(["view", "f", "0", "--epochs", "20", "--size", "32"]) == 0
+
+
 def test_wrong_use(fails: Any) -> None:
     for words, says in [(["f"], "an operand is missing"), (["f", "1:1"], "A < B"), (["f", "5:9"], "A < B"),
                         (["f", "0:1:2"], "A < B"),

@@ -124,12 +124,13 @@ def view_verb(words: Sequence[str]) -> tuple[str | bytes, int]:
         _put(given.output, png)
     if samples.normalizes and not given.quiet:
         print(_NO_PIXELS, file=sys.stderr)
-    n_bad = sum(tile.error is not None for tile in tiles)
+    n_bad = sum("error" in tile for tile in tiles)
     status = FAILED if n_bad else OK
     return (png, status) if given.output == "-" else (_result(given, sheet, tiles, len(png), n_bad), status)
 
 
-def _draw(samples: _view.Samples, sheet: Sheet, numbers: range, given: argparse.Namespace) -> list[Tile]:
+def _draw(samples: _view.Samples, sheet: Sheet, numbers: range, given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Draws all samples, one at a time in memory. Returns what JSON has of each."""
     meter, tiles = Meter(given.quiet), []
     wanted = [(number, given.epoch + later) for number in numbers for later in range(given.epochs)]
     try:
@@ -139,7 +140,8 @@ def _draw(samples: _view.Samples, sheet: Sheet, numbers: range, given: argparse.
                 meter.end()
                 bad_sample("view", tile.error)
             sheet.draw(i, tile, f" e{epoch}" if given.epochs > 1 else "")
-            tiles.append(tile)
+            tiles.append(_of_tile(tile))
+            del tile  # its arrays are the loader's memory
             meter.show(f"view: {i + 1} of {len(wanted)} pictures")
     finally:
         meter.end()
@@ -156,7 +158,7 @@ def _put(output: str, png: bytes) -> None:
         raise kind(f"{output}: {text}: {error.strerror}", text=text, file=output, os_error=error.errno or 0) from None
 
 
-def _result(given: argparse.Namespace, sheet: Sheet, tiles: Sequence[Tile], nbytes: int, n_bad: int) -> str:
+def _result(given: argparse.Namespace, sheet: Sheet, tiles: Sequence[Any], nbytes: int, n_bad: int) -> str:
     """Returns what is printed of a sheet."""
     if given.json:
         found = {
@@ -165,7 +167,7 @@ def _result(given: argparse.Namespace, sheet: Sheet, tiles: Sequence[Tile], nbyt
             "width": sheet.width,
             "bytes": nbytes,
             "bad": n_bad,
-            "tiles": [_of_tile(tile) for tile in tiles],
+            "tiles": tiles,
         }
         return json.dumps(found, indent=2)
     n = len(tiles)
