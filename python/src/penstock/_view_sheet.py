@@ -78,7 +78,7 @@ class Sheet:
             self._image.paste(picture, (tile.place.x, tile.place.y))
         else:
             self._draw.rectangle(corners, _BAD_CELL)
-            self._write_error(cell, str(tile.error))
+            self._write_error(cell, tile.error.text)
         y = cell.y + cell.height + 2
         line = f"{tile.sample}{more}" + (f" {tile.label}" if tile.label else "")
         self._write(cell.x, y, cell.width, line, self._large, _WHITE)
