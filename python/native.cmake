@@ -1,6 +1,6 @@
 # The target _native, the extension module: for the package (CMakeLists.txt beside this) and, with the flags of a preset, for
 # the tests (tests/python). One binary for every CPython >= 3.11.
-file(GLOB native_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/src/penstock/_native*.c)
+file(GLOB native_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/native/*.c)
 python_add_library(_native MODULE USE_SABI 3.11 WITH_SOABI ${native_sources})
 set_target_properties(_native PROPERTIES C_STANDARD 17 C_VISIBILITY_PRESET hidden)
 target_include_directories(_native PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../src) # of the few headers that check_rooms.py lets it see

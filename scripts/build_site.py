@@ -28,6 +28,7 @@ from check_style import tracked
 from check_types import stale
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "src" / "penstock"
 SITE = Path(__file__).resolve().parent / "site"
 FENCE = re.compile(r"(^```.*?^```[^\n]*$)", re.MULTILINE | re.DOTALL)
 # Pages by the beginning of their paths; the first that fits counts. docs/guide is listed by its own table.
@@ -136,14 +137,25 @@ def python_object(module: str, name: python_names.Name) -> str:
     options = "   :members:\n" if name.kind == "class" else ""
     if module == "errors":
         options += "   :show-inheritance:\n"
-    if not module and is_page(name.path):
+    if not module and has_page(name):
         options += "   :no-index:\n"
     return f".. auto{name.kind}:: {whole}\n{options}\n"
 
 
-def is_page(path: Path) -> bool:
+def is_page(module: str) -> bool:
     """Whether a module has a page of its own. The names of the others are those of the package."""
-    return not path.stem.startswith("_") and path.stem not in OF_THE_PACKAGE
+    return bool(module) and module not in OF_THE_PACKAGE
+
+
+@cache
+def names_of_pages() -> set[tuple[Path, str]]:
+    """Returns the names that pages of modules have, each with the file that defines it."""
+    modules = [path for path in python_names.modules(PACKAGE) if is_page(python_names.module_of(path))]
+    return {(name.path, name.name) for path in modules for name in python_names.names_of(path)}
+
+
+def has_page(name: python_names.Name) -> bool:
+    return (name.path, name.name) in names_of_pages()
 
 
 def python_reference(stage: Stage, package: Path) -> list[str]:
@@ -151,7 +163,8 @@ def python_reference(stage: Stage, package: Path) -> list[str]:
     pages = []
     for path in python_names.modules(package):
         names = {name.name: name for name in python_names.names_of(path)}
-        if path.stem == "__init__":
+        module = python_names.module_of(path)
+        if not module:
             names.pop("__version__")
             text = heading("penstock", "=") + ".. automodule:: penstock\n   :no-members:\n\n"
             for title, group in GROUPS.items():
@@ -159,13 +172,13 @@ def python_reference(stage: Stage, package: Path) -> list[str]:
             if names:
                 sys.exit(f"scripts/build_site.py: GROUPS lacks {', '.join(names)}")
             pages.insert(0, "penstock")
-        elif names and is_page(path):
-            text = heading(f"penstock.{path.stem}", "=") + f".. automodule:: penstock.{path.stem}\n   :no-members:\n\n"
-            text += "".join(python_object(path.stem, name) for name in names.values())
-            pages.append(path.stem)
+        elif names and is_page(module):
+            text = heading(f"penstock.{module}", "=") + f".. automodule:: penstock.{module}\n   :no-members:\n\n"
+            text += "".join(python_object(module, name) for name in names.values())
+            pages.append(module)
         else:
             continue
-        stage.write(f"reference/python/{pages[0] if path.stem == '__init__' else path.stem}.rst", text)
+        stage.write(f"reference/python/{module or pages[0]}.rst", text)
     return pages
 
 
@@ -274,7 +287,7 @@ def index_page(title: str, words: str, pages: list[str]) -> str:
 def stage_all(folder: Path) -> None:
     documents = {name for name in tracked(ROOT) if name.endswith(".md") and (name.startswith("docs/") or "/" not in name)}
     stage = Stage(folder, documents)
-    python = python_reference(stage, ROOT / "python" / "src" / "penstock")
+    python = python_reference(stage, PACKAGE)
     stage.write("reference/python/index.rst", index_page("Python", "From the docstrings of the package.", python))
     stage.write("reference/c/index.rst", index_page("C", "From the comments of the headers.", c_reference(stage)))
     guide = [f"docs/guide/{name}" for name in re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/guide/README.md").read_text())]
@@ -296,7 +309,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site")
     out = parser.parse_args().out
-    reason = stale(ROOT / "python" / "src" / "penstock" / "_native.pyi")
+    reason = stale(PACKAGE / "_native.pyi")
     if reason:
         print(reason)
         return 1

@@ -1,8 +1,8 @@
 """The public names of the Python package, found in its sources without importing it. The reference and its check are made from
 them.
 
-Public are the names in `__all__` of modules without a leading underscore, and their public methods and properties. A name that a
-module imports is that of the module where it is defined.
+Public are the names in `__all__` of modules without a leading underscore in the package's own folder and of
+PUBLIC_FOLDERS, and their public methods and properties. A name that a module imports is that of the module where it is defined.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+# Folders of the package that are public as a whole, by their __init__.py. The others have public names by modules beside them.
+PUBLIC_FOLDERS = ("transforms",)
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign | ast.AnnAssign
 
@@ -34,12 +37,21 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def exported(path: Path) -> list[str]:
-    """Returns `__all__` of a file; of a module without one, its classes and functions without a leading underscore."""
+    """Returns `__all__` of a file, or of the one that it takes whole; of a module without one, its classes and functions without a
+    leading underscore."""
     body = tree_of(path).body
     for node in body:
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
             return list(ast.literal_eval(node.value))
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            return exported(imported(path, node))
     return [node.name for node in body if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_")]
+
+
+def imported(path: Path, node: ast.ImportFrom) -> Path:
+    """Returns the file of the module that a relative import takes names from."""
+    found = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+    return found / "__init__.py" if found.is_dir() else found.with_suffix(".py")
 
 
 def statements(tree: ast.Module) -> Iterator[ast.stmt]:
@@ -49,28 +61,37 @@ def statements(tree: ast.Module) -> Iterator[ast.stmt]:
 
 
 def defined(path: Path, name: str) -> tuple[Definition, Path] | None:
-    """Finds the definition of a name, in the file itself or in the sibling that it is imported from."""
+    """Finds the definition of a name, in the file itself or in the one that it is imported from."""
     for node in statements(tree_of(path)):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
             return node, path
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
             return node, path  # type: ignore[return-value]
-        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+        if isinstance(node, ast.ImportFrom) and node.level and node.module:
+            source = imported(path, node)
             for alias in node.names:
-                if (alias.asname or alias.name) == name:
-                    return defined(path.parent / f"{node.module}.py", alias.name)
+                if (alias.asname or alias.name) == name or (alias.name == "*" and name in exported(source)):
+                    return defined(source, name if alias.name == "*" else alias.name)
     return None
 
 
 def modules(package: Path) -> list[Path]:
     """Returns the public modules, the package first."""
-    return [path for path in sorted(package.glob("*.py")) if not path.stem.startswith("_") or path.stem == "__init__"]
+    found = [path for path in package.glob("*.py") if not path.stem.startswith("_") or path.stem == "__init__"]
+    found += [package / folder / "__init__.py" for folder in PUBLIC_FOLDERS if (package / folder).is_dir()]
+    return sorted(found, key=module_of)
+
+
+def module_of(path: Path) -> str:
+    """Returns the name of a public module below the package; "" for the package's own."""
+    name = path.parent.name if path.stem == "__init__" else path.stem
+    return "" if name == "penstock" else name
 
 
 def names_of(path: Path) -> list[Name]:
     """Returns the public names of a module but for the modules among them."""
-    module = "" if path.stem == "__init__" else path.stem
+    module = module_of(path)
     found = []
     for name in exported(path):
         definition = defined(path, name)
@@ -115,7 +136,7 @@ def undocumented_members(name: Name) -> Iterator[str]:
         if not isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef)) or member.name.startswith("_") or is_overload(member):
             continue
         if ast.get_docstring(member) is None and not inherits_text(name.node, name.path, member.name):
-            yield f"{name.path.name}:{member.lineno}: {name.name}.{member.name} has no docstring"
+            yield f"{name.path.parent.name}/{name.path.name}:{member.lineno}: {name.name}.{member.name} has no docstring"
 
 
 def undocumented(package: Path) -> list[str]:
@@ -123,6 +144,6 @@ def undocumented(package: Path) -> list[str]:
     findings = []
     for name in (name for path in modules(package) for name in names_of(path)):
         if not has_text(name):
-            findings.append(f"{name.path.name}:{name.node.lineno}: {name.name} has no docstring")
+            findings.append(f"{name.path.parent.name}/{name.path.name}:{name.node.lineno}: {name.name} has no docstring")
         findings += undocumented_members(name)
     return list(dict.fromkeys(findings))

@@ -19,7 +19,7 @@ import pathlib
 import re
 import sys
 
-from penstock._arguments import GROUPS, PLAIN, TABLE
+from penstock.loading.table import GROUPS, PLAIN, TABLE
 
 # By parameter: the object, the member that takes the plain value of the parameter ("": none), and the members by old keyword.
 OBJECTS = {

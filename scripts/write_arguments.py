@@ -14,8 +14,8 @@ import textwrap
 from pathlib import Path
 
 import penstock as ps
-from penstock import _arguments
-from penstock._arguments import GROUPS, PARAMETERS, TABLE, Argument
+from penstock.loading import table
+from penstock.loading.table import GROUPS, PARAMETERS, TABLE, Argument
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "arguments.md"
 HEAD = """# Arguments of a loader
@@ -81,7 +81,7 @@ def tasks() -> str:
 
 def renames() -> str:
     changed = [row for row in TABLE if row.old]
-    lines = [f"| `{row.old}` | `{_arguments.said_now(row)}` |" for row in changed]
+    lines = [f"| `{row.old}` | `{table.said_now(row)}` |" for row in changed]
     return "\n## Names before 0.1\n\n| before | now |\n|---|---|\n" + "\n".join(lines) + "\n"
 
 

@@ -203,7 +203,7 @@ class Quota:
 
 
 def measure(cell: dict[str, Any], folder: Path, seconds: float, quota: Quota, stand_in: Path | None) -> dict[str, float]:
-    from penstock._analyze_machine import OtherWork
+    from penstock.stalls.measure.machine import OtherWork
 
     how = cell["run"]
     words: dict[str, Any] = {

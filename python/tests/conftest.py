@@ -22,7 +22,7 @@ import pytest
 from PIL import Image as PilImage
 
 import penstock as ps
-from penstock import _solver
+from penstock.planning import solver
 
 CLASSES = ("ant", "bee", "cow")
 PER_CLASS = 8
@@ -57,7 +57,7 @@ def needs_highs() -> pytest.MarkDecorator:
     """Skips the tests of a file where no HiGHS solves plans."""
     missing = ""
     try:
-        _solver.require()
+        solver.require()
     except ps.errors.UnsupportedError as error:
         missing = str(error)
     return pytest.mark.skipif(bool(missing), reason=missing)

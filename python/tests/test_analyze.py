@@ -17,9 +17,10 @@ import pytest
 from PIL import Image as PilImage
 
 import penstock as ps
-from penstock import _analyze, _analyze_finish, _analyze_machine, _analyze_phases
 from penstock import transforms as T
 from penstock.report import Report
+from penstock.stalls.measure import finish, machine, run
+from penstock.stalls.measure import phases as _analyze_phases
 
 
 def numbers_are_finite(value: Any) -> bool:
@@ -146,7 +147,7 @@ def test_wrong_arguments(folder: Path) -> None:
         ps.analyze(loader, lambda batch: None, accelerator=1.0)
     with pytest.raises(ps.errors.ArgumentError, match="too few"):
         ps.analyze(ps.Loader(folder, 1000), budget=1)
-    assert _analyze.seconds_of("2min") == 120 and _analyze.seconds_of("1.5 s") == 1.5 and _analyze.seconds_of(3) == 3
+    assert run.seconds_of("2min") == 120 and run.seconds_of("1.5 s") == 1.5 and run.seconds_of(3) == 3
 
 
 def test_the_loader_is_left_as_it_was(folder: Path) -> None:
@@ -180,7 +181,7 @@ def test_scratch_of_killed_processes_is_removed(tmp_path: Path, monkeypatch: pyt
     dead.wait()
     for name in (f"penstock-probe-{dead.pid}-x", f"penstock-probe-{os.getpid()}-x", "penstock-probe-mine"):
         (tmp_path / name).mkdir()
-    with _analyze_machine.scratch_directory("probe") as path:
+    with machine.scratch_directory("probe") as path:
         assert Path(path).is_dir()
     assert {p.name for p in tmp_path.iterdir()} == {"penstock-probe-mine", f"penstock-probe-{os.getpid()}-x"}
 
@@ -189,7 +190,7 @@ def test_scratch_beside_data_is_hidden_and_removed(tmp_path: Path) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()
     (tmp_path / f".penstock-layout-{dead.pid}-x").mkdir()
-    with _analyze_machine.scratch_directory("layout", str(tmp_path)) as path:
+    with machine.scratch_directory("layout", str(tmp_path)) as path:
         assert [p.name for p in tmp_path.iterdir()] == [Path(path).name] and Path(path).name.startswith(".penstock-layout-")
     assert not list(tmp_path.iterdir())
 
@@ -210,7 +211,7 @@ def test_ranks_tell_gradients_from_computing() -> None:
             "cold": {"step_seconds": step, "wait_seconds_per_batch": wait, "samples_per_second": 1},
         }
 
-    first, second = _analyze_finish.ranks_of([phases(0.25, 0.01), phases(0.11, 0.15)])
+    first, second = finish.ranks_of([phases(0.25, 0.01), phases(0.11, 0.15)])
     assert first["phases"]["cold"]["gradient_wait_seconds"] == pytest.approx(0.15)
     assert first["phases"]["cold"]["compute_seconds"] == pytest.approx(0.1)
     assert "straggler" not in first["phases"]["cold"] and second["phases"]["cold"]["straggler"] is True

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from penstock import _analyze_steady as steady
+from penstock.stalls.measure import steady
 
 
 def test_warm_up_is_found() -> None:

@@ -20,8 +20,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import penstock as ps  # noqa: E402
-from penstock import _analyze_steer, _analyze_torch  # noqa: E402
 from penstock.report import Report  # noqa: E402
+from penstock.stalls.measure import steer  # noqa: E402
+from penstock.stalls.measure import torch as _analyze_torch  # noqa: E402
 
 
 class Known(torch.utils.data.Dataset):  # type: ignore[misc, name-defined]
@@ -71,13 +72,13 @@ def test_known_costs_are_attributed_within_2_percent(
 ) -> None:
     """Counted by the data set itself and by the meter, over the same samples and with the same clocks."""
     # What others' work delays is left in both: taking it off is tested below.
-    monkeypatch.setattr(_analyze_steer, "run_queue_seconds", lambda: 0.0)
+    monkeypatch.setattr(steer, "run_queue_seconds", lambda: 0.0)
     dataset = Known(400, spin, sleep)
     # Batches are handed on as they are: all work is the data set's, which counts it.
     loader = torch.utils.data.DataLoader(dataset, batch_size=8, num_workers=workers, collate_fn=first_of)
-    board = _analyze_steer.Board.make()
+    board = steer.Board.make()
     try:
-        steered = _analyze_steer.Steered(loader, type(loader).__iter__, board, 1.5, lambda line: None)
+        steered = steer.Steered(loader, type(loader).__iter__, board, 1.5, lambda line: None)
         for _ in steered:
             time.sleep(0.005)
         steered.source = None  # ends the workers
@@ -97,16 +98,16 @@ def test_known_costs_are_attributed_within_2_percent(
 
 
 def test_waiting_for_a_core_is_no_wait_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    board = _analyze_steer.Board.make()
-    meter = _analyze_steer._Meter(board, 0)
+    board = steer.Board.make()
+    meter = steer._Meter(board, 0)
     queued = itertools.count(0, 1000)
-    monkeypatch.setattr(_analyze_steer, "run_queue_seconds", lambda: float(next(queued)))
+    monkeypatch.setattr(steer, "run_queue_seconds", lambda: float(next(queued)))
     meter.fetch(lambda fetcher, index: None, None, [1, 2, 3])
     n, wall, *_ = board.totals()
     board.close()
     assert n == 3 and -1000 <= wall < -900
     monkeypatch.undo()
-    assert _analyze_steer.run_queue_seconds() >= 0
+    assert steer.run_queue_seconds() >= 0
 
 
 def test_phases_take_their_batches_from_where_they_say(tmp_path: Path) -> None:
@@ -184,7 +185,7 @@ SCRIPT = textwrap.dedent(
 def _command(tmp_path: Path, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
     (tmp_path / "train.py").write_text(SCRIPT)
     return subprocess.run(
-        [sys.executable, "-m", "penstock._cli", "analyze", "--command", f"{sys.executable} train.py", "--budget", "2s",
+        [sys.executable, "-m", "penstock.cli.main", "analyze", "--command", f"{sys.executable} train.py", "--budget", "2s",
          "--skip", "1", "--out", "r.json", *more],
         capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, **environment}, timeout=240,
     )  # fmt: skip
@@ -213,7 +214,7 @@ def test_a_script_goes_on_if_asked_to(tmp_path: Path) -> None:
 
 def test_scripts_that_measure_nothing(tmp_path: Path) -> None:
     def run(command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "penstock._cli", "analyze", "--command", command, "--budget", "1s"],
+        return subprocess.run([sys.executable, "-m", "penstock.cli.main", "analyze", "--command", command, "--budget", "1s"],
                               capture_output=True, text=True, check=False, cwd=tmp_path)  # fmt: skip
 
     assert "before anything was measured" in run(f"{sys.executable} -c pass").stderr
@@ -227,7 +228,7 @@ def test_the_example(way: str, tmp_path: Path) -> None:
     plain = [sys.executable, str(script), "--workers", "1"]
     command = [*plain, "--analyze", "--budget", "3s"]
     if way == "no change":
-        command = [sys.executable, "-m", "penstock._cli", "analyze", "--command", " ".join(plain), "--budget", "3s"]
+        command = [sys.executable, "-m", "penstock.cli.main", "analyze", "--command", " ".join(plain), "--budget", "3s"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=240)
     assert done.returncode == 0, done.stderr
     assert "accelerator fed" in done.stdout and "pli-jpeg" in done.stdout and "epoch 0 done" not in done.stderr + done.stdout

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock import _arguments
 from penstock import transforms as T
+from penstock.loading import table
 
 ROOT = Path(__file__).resolve().parents[2]
-OLD = {row.old: row for row in _arguments.TABLE if row.old}
+OLD = {row.old: row for row in table.TABLE if row.old}
 # A value for each old keyword, beside the arguments that it needs.
 VALUES = {
     "decode": ("cpu", {}), "gpu_share": (None, {}), "device_memory": (None, {}), "bits": (16, {}), "ignore_orientation": (True, {}),
@@ -50,16 +50,16 @@ def test_the_signature_is_the_table():
     found.pop("self")
     assert found.pop("older").kind is inspect.Parameter.VAR_KEYWORD
     defaults = {name: None if one.default is one.empty else one.default for name, one in found.items()}
-    assert sorted(defaults) == sorted(_arguments.PARAMETERS) and len(found) <= 40
+    assert sorted(defaults) == sorted(table.PARAMETERS) and len(found) <= 40
     for name, default in defaults.items():
-        assert default == _arguments.PARAMETERS[name], name
+        assert default == table.PARAMETERS[name], name
 
 
-@pytest.mark.parametrize("parameter", sorted(_arguments.GROUPS))
+@pytest.mark.parametrize("parameter", sorted(table.GROUPS))
 def test_members_of_objects_are_rows(parameter):
-    group = _arguments.GROUPS[parameter]
-    rows = {row.member or row.name: row.default for row in _arguments.TABLE if row.of == parameter}
-    plain = _arguments.PLAIN.get(parameter)
+    group = table.GROUPS[parameter]
+    rows = {row.member or row.name: row.default for row in table.TABLE if row.of == parameter}
+    plain = table.PLAIN.get(parameter)
     members = {field.name: field.default for field in dataclasses.fields(group) if field.name != plain}
     assert rows == members
     assert group.__name__ in ps.__all__ and getattr(ps, group.__name__) is group
@@ -68,14 +68,14 @@ def test_members_of_objects_are_rows(parameter):
 
 def test_all_arguments_are_described():
     page = runpy.run_path(str(ROOT / "scripts" / "write_arguments.py"), run_name="page")
-    for row in _arguments.TABLE:
+    for row in table.TABLE:
         assert page["meaning"](row), row.name
-    assert set(page["DOCS"][""]) == set(_arguments.PARAMETERS), "the docstring of Loader"
+    assert set(page["DOCS"][""]) == set(table.PARAMETERS), "the docstring of Loader"
     assert (ROOT / "docs" / "arguments.md").read_text(encoding="utf-8") == page["page"](), "run scripts/write_arguments.py"
 
 
 def test_old_keywords_are_typed():
-    assert set(_arguments.OldArguments.__annotations__) == set(OLD) == set(VALUES)
+    assert set(table.OldArguments.__annotations__) == set(OLD) == set(VALUES)
 
 
 @pytest.mark.parametrize("name", sorted(VALUES))
@@ -88,7 +88,7 @@ def test_old_keywords_give_one_warning(packed, name):
         loader = ps.Loader(packed, **options)
     found = [one for one in caught if one.category is FutureWarning]
     assert len(found) == 1 and found[0].filename == __file__
-    assert f"{name}= is {_arguments.said_now(row)} now" in str(found[0].message)
+    assert f"{name}= is {table.said_now(row)} now" in str(found[0].message)
     expected = "full" if value == "whole" else value
     assert loader._given[row.name] == expected and type(loader._given[row.name]) is type(expected)
     loader.close()
@@ -200,10 +200,10 @@ def test_tuples_of_a_batch_function(packed):
 
 def test_torch_dataset_has_the_table(packed):
     pytest.importorskip("torch")
-    for row in _arguments.TABLE:
+    for row in table.TABLE:
         if row.torch and row.old:
             value, _ = VALUES[row.old]
-            if not _arguments.is_default(row, value):
+            if not table.is_default(row, value):
                 with pytest.warns(FutureWarning), pytest.raises(ps.errors.ArgumentError, match=row.shown.replace(".", r"\.")):
                     ps.TorchDataset(packed, **{row.old: value})
     with pytest.raises(ps.errors.ArgumentError, match="batch_size belongs to torch's DataLoader"):

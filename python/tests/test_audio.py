@@ -436,7 +436,7 @@ def test_operations_are_values():
 
 @pytest.mark.skipif(importlib.util.find_spec("_soundfile_data") is None, reason="no libsndfile of the package soundfile")
 def test_libsndfile_of_soundfile_is_found(monkeypatch):
-    from penstock import _sound
+    from penstock.transforms import sound as _sound
 
     monkeypatch.delenv("PENSTOCK_SNDFILE", raising=False)
     monkeypatch.setattr(_native, "sndfile", lambda: (False, ""))

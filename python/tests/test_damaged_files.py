@@ -23,8 +23,8 @@ from PIL import Image
 
 import penstock as ps
 from conftest import limits_address_space
-from penstock import _plan_machines
 from penstock import transforms as T
+from penstock.planning import machines
 from penstock.report import Report
 from test_whatif import data as report_data
 
@@ -185,7 +185,7 @@ def read_chain(path: Path) -> None:
 READERS: dict[str, tuple[Callable[[], Any], Callable[[Path], None]]] = {
     "report": (report_data, read_report),
     "plan": (plan_data, read_plan),
-    "machines": (machines_data, lambda path: _plan_machines.read(path) and None),
+    "machines": (machines_data, lambda path: machines.read(path) and None),
     "machine": (
         lambda: {"kind": "penstock-machine", "version": 1, "machine": {"cores": 8, "cpu": "x", "storage_nbytes_per_second": 1e9}},
         lambda path: Report(report_data()).with_machine(path).whatif(cores=2) and None,
@@ -382,7 +382,8 @@ def test_pipes_in_place_of_a_data_sets_files(tmp_path: Path) -> None:
     assert done.returncode == 1 and "pipe" in done.stderr + done.stdout
     os.mkfifo(tmp_path / "operations.json")
     done = subprocess.run(
-        [sys.executable, "-m", "penstock._cli", "view", str(folder), "0", "-t", str(tmp_path / "operations.json"), "-o", "x.png"],
+        [sys.executable, "-m", "penstock.cli.main", "view", str(folder), "0", "-t", str(tmp_path / "operations.json"),
+         "-o", "x.png"],
         capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode != 0

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock import _detection, _image, _loader_options, _options, _policies, _transform, transforms
-from penstock import _writer as writer
+from penstock.base import options as _options
+from penstock.data import image, writer
+from penstock.loading import options
+from penstock.transforms import base, detection, pixels, policies
 
 HEADERS = Path(__file__).resolve().parents[2] / "include" / "penstock"
 
@@ -24,11 +26,11 @@ def numbers_of(enum: str) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("enum", "prefix", "names"),
     [
-        ("pst_order", "ORDER", _loader_options.ORDERS),
-        ("pst_on_error", "ON_ERROR", _loader_options.ON_ERROR),
-        ("pst_storage_kind", "STORAGE", _loader_options.STORAGES),
-        ("pst_page_cache", "PAGE_CACHE", _loader_options.PAGE_CACHES),
-        ("pst_decode_place", "DECODE", _loader_options.DECODES),
+        ("pst_order", "ORDER", options.ORDERS),
+        ("pst_on_error", "ON_ERROR", options.ON_ERROR),
+        ("pst_storage_kind", "STORAGE", options.STORAGES),
+        ("pst_page_cache", "PAGE_CACHE", options.PAGE_CACHES),
+        ("pst_decode_place", "DECODE", options.DECODES),
     ],
 )
 def test_names_are_at_the_place_of_their_number(enum, prefix, names):
@@ -39,25 +41,25 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
     ("enum", "numbers"),
     [
         ("pst_on_empty",
-         dict(zip(("PST_ON_EMPTY_FILL", "PST_ON_EMPTY_DELIVER"), range(len(_loader_options.ON_EMPTY)), strict=True))),
+         dict(zip(("PST_ON_EMPTY_FILL", "PST_ON_EMPTY_DELIVER"), range(len(options.ON_EMPTY)), strict=True))),
         (
             "pst_cache_form",
             {
-                "PST_CACHE_FORM_STORED": _loader_options.CACHE_FORMS.index("stored"),
-                "PST_CACHE_FORM_PLI_JPEG": _loader_options.CACHE_FORMS.index("pli-jpeg"),
-                "PST_CACHE_FORM_PLI": _loader_options.CACHE_FORMS.index("pli"),
-                "PST_CACHE_FORM_PLI_FAST": _loader_options.CACHE_FORMS.index("pli-fast"),
-                "PST_CACHE_FORM_RAW": _loader_options.CACHE_FORMS.index("raw"),
+                "PST_CACHE_FORM_STORED": options.CACHE_FORMS.index("stored"),
+                "PST_CACHE_FORM_PLI_JPEG": options.CACHE_FORMS.index("pli-jpeg"),
+                "PST_CACHE_FORM_PLI": options.CACHE_FORMS.index("pli"),
+                "PST_CACHE_FORM_PLI_FAST": options.CACHE_FORMS.index("pli-fast"),
+                "PST_CACHE_FORM_RAW": options.CACHE_FORMS.index("raw"),
             },
         ),
         (
             "pst_cache_resolution",
             {
-                "PST_CACHE_RESOLUTION_FULL": _loader_options.CACHE_RESOLUTIONS.index("full"),
-                "PST_CACHE_RESOLUTION_TRAINING": _loader_options.CACHE_RESOLUTIONS.index("training"),
+                "PST_CACHE_RESOLUTION_FULL": options.CACHE_RESOLUTIONS.index("full"),
+                "PST_CACHE_RESOLUTION_TRAINING": options.CACHE_RESOLUTIONS.index("training"),
             },
         ),
-        ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": _loader_options.PLACEMENTS.index("cuda")}),
+        ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": options.PLACEMENTS.index("cuda")}),
         (
             "pst_pin",
             {
@@ -90,14 +92,14 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
             "pst_interpolation",
             {
                 f"PST_INTERPOLATION_{name.upper().replace('-', '_')}": number
-                for name, number in _transform._INTERPOLATIONS.items()
+                for name, number in base._INTERPOLATIONS.items()
             },
         ),
-        ("pst_pad_mode", {f"PST_PAD_{name.upper()}": number for name, number in _transform._PAD_MODES.items()}),
+        ("pst_pad_mode", {f"PST_PAD_{name.upper()}": number for name, number in base._PAD_MODES.items()}),
         (
             "pst_op_kind",
             {
-                f"PST_OP{name}": getattr(transforms, name)
+                f"PST_OP{name}": getattr(pixels, name)
                 for name in (
                     "_RESIZE",
                     "_CENTER_CROP",
@@ -112,7 +114,7 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
                 )
             }
             | {
-                f"PST_OP{name}": getattr(_detection, name)
+                f"PST_OP{name}": getattr(detection, name)
                 for name in (
                     "_RANDOM_IOU_CROP",
                     "_RANDOM_ZOOM_OUT",
@@ -125,7 +127,7 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
                 )
             }
             | {
-                f"PST_OP{name}": getattr(_policies, name)
+                f"PST_OP{name}": getattr(policies, name)
                 for name in (
                     "_IDENTITY",
                     "_RANDOM_APPLY",
@@ -148,10 +150,10 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
                 )
             },
         ),
-        ("pst_auto_policy", {f"PST_AUTO_POLICY_{name.upper()}": number for name, number in _policies._POLICIES.items()}),
-        ("pst_mix_kind", {"PST_MIX_MIXUP": _policies.mixes(_policies.MixUp())[0][0],
-                          "PST_MIX_CUTMIX": _policies.mixes(_policies.CutMix())[0][0],
-                          "PST_MIX_MOSAIC": _policies.mixes(_policies.Mosaic())[0][0]}),
+        ("pst_auto_policy", {f"PST_AUTO_POLICY_{name.upper()}": number for name, number in policies._POLICIES.items()}),
+        ("pst_mix_kind", {"PST_MIX_MIXUP": policies.mixes(policies.MixUp())[0][0],
+                          "PST_MIX_CUTMIX": policies.mixes(policies.CutMix())[0][0],
+                          "PST_MIX_MOSAIC": policies.mixes(policies.Mosaic())[0][0]}),
     ],
 )
 def test_numbers_are_those_of_the_header(enum, numbers):
@@ -160,6 +162,6 @@ def test_numbers_are_those_of_the_header(enum, numbers):
 
 def test_forms_have_the_headers_numbers():
     numbers = numbers_of("pst_form")
-    assert {form: _image.form_number(form) for form in _image.FORMS} == {
-        form: numbers[f"PST_FORM_{form.upper().replace('-', '_')}"] for form in _image.FORMS
+    assert {form: image.form_number(form) for form in image.FORMS} == {
+        form: numbers[f"PST_FORM_{form.upper().replace('-', '_')}"] for form in image.FORMS
     }

@@ -10,8 +10,8 @@ import typing
 import pytest
 
 import penstock as ps
-from penstock import _stats
 from penstock.errors import StateError
+from penstock.loading import stats
 
 
 def test_loader_takes_all_but_two_arguments_by_name(packed):
@@ -76,4 +76,4 @@ def test_stats_are_what_their_type_says(packed):
 
     with ps.Loader(packed, batch_size=2, num_workers=1, transforms=[]) as loader:
         next(iter(loader))
-        compare(loader.stats(), _stats.LoaderStats)
+        compare(loader.stats(), stats.LoaderStats)

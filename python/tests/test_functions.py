@@ -24,9 +24,9 @@ import pytest
 import penstock as ps
 from conftest import N, encoded, picture
 from flat import keywords
-from penstock import _function_workers, _functions
 from penstock import transforms as T
 from penstock.errors import ArgumentError, FunctionError, LimitError
+from penstock.functions import calls, workers
 
 WAYS = [
     pytest.param({"function_workers": 0}, id="caller"),
@@ -327,9 +327,9 @@ def test_state_where_nothing_was_delivered(packed, way):
 
 @pytest.mark.parametrize("way", WAYS[1:])
 def test_state_after_an_interrupt_before_the_first_batch(packed, way, monkeypatch):
-    from penstock import _function_workers
+    from penstock.functions import workers
 
-    kind = _function_workers.Processes if way.get("function_kind") else _function_workers.Threads
+    kind = workers.Processes if way.get("function_kind") else workers.Threads
     wait, ctrl_c = kind.wait, [True]
 
     def interrupted(self, task):
@@ -462,7 +462,7 @@ def test_signals_while_workers_start_and_end(way, monkeypatch):
     # Exceptions that Python drops would be kept for a warning, and with them the pools of their frames.
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     rnd, fired, processes = random.Random(5), [], {pid for pid, _, _ in leftovers()}
-    functions = _functions.Functions(plain, None, 1, "numpy")
+    functions = calls.Functions(plain, None, 1, "numpy")
     given = {"function_kind": "threads", "function_start": "fork", "function_timeout": None, **way}
 
     def handler(number, frame):
@@ -481,7 +481,7 @@ def test_signals_while_workers_start_and_end(way, monkeypatch):
             timer = threading.Thread(target=interrupt, args=(threading.get_ident(), rnd.uniform(1e-6, seconds)))
             try:
                 timer.start()
-                pool = _function_workers.opened(functions, given, 1 << 24)
+                pool = workers.opened(functions, given, 1 << 24)
                 if rnd.random() < 0.5:
                     pool.stop()
                 pool = None
@@ -516,8 +516,8 @@ def test_who_gets_random_numbers():
              functools.partial(lambda size, sample, rng: 0, 3)]
     not_taken = [plain, dict, Module(), variable, lambda sample, scale=2: 0, lambda sample, *rest: 0,
                  functools.partial(noise, rng=None)]
-    assert all(_functions._takes_rng(each) for each in takes)
-    assert not any(_functions._takes_rng(each) for each in not_taken)
+    assert all(calls._takes_rng(each) for each in takes)
+    assert not any(calls._takes_rng(each) for each in not_taken)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -871,4 +871,4 @@ def test_the_generator_where_another_sample_fills_a_batch(tmp_path, num_workers)
             loader.set_epoch(1)  # its rows are those from 6 on: three of sample 2, three of sample 3
             batch = next(iter(loader))
         (sample,) = batch["index"].tolist()
-        np.testing.assert_array_equal(batch["lucky"], _functions.generator(3, _functions._BATCH, 0, sample, 1).integers(0, 100, 3))
+        np.testing.assert_array_equal(batch["lucky"], calls.generator(3, calls._BATCH, 0, sample, 1).integers(0, 100, 3))

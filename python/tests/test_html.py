@@ -18,8 +18,8 @@ from PIL import Image as PilImage
 
 import penstock as ps
 from conftest import encoded, picture
-from penstock import _html
 from penstock import transforms as T
+from penstock.data import notebook
 
 
 def parsed(shown):
@@ -163,9 +163,9 @@ def test_trees_of_jax(detection, monkeypatch):
     found = {}
     stand_in = SimpleNamespace(register_pytree_node=lambda kind, flatten, unflatten: found.update({kind: (flatten, unflatten)}))
     monkeypatch.setitem(sys.modules, "jax.tree_util", stand_in)
-    monkeypatch.setattr(_html, "_registered", set(_html._registered) - {"jax.tree_util"})
+    monkeypatch.setattr(notebook, "_registered", set(notebook._registered) - {"jax.tree_util"})
     batch = next(iter(ps.Loader(detection, batch_size=2, output="numpy", fields=["image", "label"])))
-    assert set(found) == {_html.Batch, _html.Sample}
+    assert set(found) == {notebook.Batch, notebook.Sample}
     flatten, unflatten = found[type(batch)]
     children, context = flatten(batch)
     assert hash(context) == hash(flatten(batch)[1])  # the key of a compiled function

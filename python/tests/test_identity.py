@@ -162,7 +162,7 @@ def test_pickles_of_a_folder_go_to_other_machines(tmp_path: Path, monkeypatch: p
     folder = write(tmp_path / "files", range(6))
     (tmp_path / "labels.jsonl").write_text('{"file": "a/000.png", "boxes": [[0, 0, 1, 1]]}\n')
     data = [pickle.dumps(ps.Dataset(folder)), pickle.dumps(ps.Dataset(folder, labels=tmp_path / "labels.jsonl"))]
-    monkeypatch.setattr("penstock._options.boot", lambda: "another run of a machine")
+    monkeypatch.setattr("penstock.base.options.boot", lambda: "another run of a machine")
     shutil.rmtree(folder)
     write(folder, range(6))
     assert [len(pickle.loads(each)) for each in data] == [6, 1]

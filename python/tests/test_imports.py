@@ -14,8 +14,8 @@ import pytest
 import penstock as ps
 from conftest import encoded
 from flat import keywords
-from penstock import _regions
 from penstock import transforms as T
+from penstock.data.annotations import regions
 
 # A second reading of COCO's rules
 # ---------------------------------------------------------------------------------------------------------------------
@@ -98,8 +98,8 @@ def whole(region, h: int, w: int) -> np.ndarray:
         assert all(end < start for end, start in zip(ends[:-1], starts[1:], strict=True))
         for start, end in zip(starts, ends, strict=True):
             canvas[start:end] = True
-        assert _regions.n_pixels(region) == canvas.sum()
-        np.testing.assert_array_equal(_regions.paint([(region, 3)], h, w, np.uint8), 3 * canvas.reshape(w, h).T)
+        assert regions.n_pixels(region) == canvas.sum()
+        np.testing.assert_array_equal(regions.paint([(region, 3)], h, w, np.uint8), 3 * canvas.reshape(w, h).T)
     return canvas.reshape(w, h).T
 
 
@@ -122,7 +122,7 @@ def test_polygons_become_cocos_pixels(seed):
     wanted = np.zeros((h, w), bool)
     for polygon in polygons:
         wanted |= drawn(polygon, h, w)
-    np.testing.assert_array_equal(whole(_regions.from_polygons(polygons, h, w), h, w), wanted)
+    np.testing.assert_array_equal(whole(regions.from_polygons(polygons, h, w), h, w), wanted)
 
 
 def test_polygons_equal_pycocotools():
@@ -133,9 +133,9 @@ def test_polygons_equal_pycocotools():
         h, w = (int(side) for side in rng.integers(1, 300, 2))
         polygons = [star(rng, h, w, int(rng.integers(3, 30)), 1.2) for _ in range(int(rng.integers(1, 4)))]
         wanted = masks.decode(masks.merge(masks.frPyObjects(polygons, h, w))).astype(bool)
-        np.testing.assert_array_equal(whole(_regions.from_polygons(polygons, h, w), h, w), wanted)
+        np.testing.assert_array_equal(whole(regions.from_polygons(polygons, h, w), h, w), wanted)
         rle = masks.encode(np.asfortranarray(wanted.astype(np.uint8)))
-        np.testing.assert_array_equal(whole(_regions.from_counts(rle["counts"], h, w), h, w), wanted)
+        np.testing.assert_array_equal(whole(regions.from_counts(rle["counts"], h, w), h, w), wanted)
         n_pixels += int(wanted.sum())
     assert n_pixels > 1_000_000
 
@@ -149,9 +149,9 @@ def test_run_lengths(seed):
         mask = np.repeat(np.repeat(mask, 9, 0), 9, 1)[:h, :w]
     counts = runs(mask)
     for given in (counts, compressed(counts)):
-        region = _regions.from_segmentation({"size": [h, w], "counts": given}, h, w)
+        region = regions.from_segmentation({"size": [h, w], "counts": given}, h, w)
         np.testing.assert_array_equal(whole(region, h, w), mask)
-    assert _regions.counts_of(compressed(counts)).tolist() == counts
+    assert regions.counts_of(compressed(counts)).tolist() == counts
 
 
 @pytest.mark.parametrize(("given", "text"), [
@@ -179,16 +179,16 @@ def test_run_lengths(seed):
     ("text", "neither"),
 ])  # fmt: skip
 def test_bad_segmentations(given, text):
-    with pytest.raises(_regions.RegionError, match=text):
-        _regions.from_segmentation(given, 4, 4)
+    with pytest.raises(regions.RegionError, match=text):
+        regions.from_segmentation(given, 4, 4)
 
 
 def test_endless_polygons_are_refused(monkeypatch):
     zigzag = [0, 0, 60, 3, 60, 30] * 101
-    assert _regions.from_polygons([zigzag], 40, 60) is not None
-    monkeypatch.setattr(_regions, "_MOST_CROSSINGS", 1000)
-    with pytest.raises(_regions.RegionError, match="16 million"):
-        _regions.from_polygons([zigzag], 40, 60)
+    assert regions.from_polygons([zigzag], 40, 60) is not None
+    monkeypatch.setattr(regions, "_MOST_CROSSINGS", 1000)
+    with pytest.raises(regions.RegionError, match="16 million"):
+        regions.from_polygons([zigzag], 40, 60)
 
 
 def test_random_text_is_run_lengths_or_an_error():
@@ -196,8 +196,8 @@ def test_random_text_is_run_lengths_or_an_error():
     for _ in range(3000):
         text = bytes(rng.integers(40, 118, int(rng.integers(0, 40))).astype(np.uint8).tolist())
         try:
-            region = _regions.from_counts(text, 9, 11)
-        except _regions.RegionError:
+            region = regions.from_counts(text, 9, 11)
+        except regions.RegionError:
             continue
         assert whole(region, 9, 11).shape == (9, 11)
 
@@ -476,7 +476,7 @@ def test_bad_lists(tmp_path, part, value, text):
 
 
 def test_images_that_are_too_large_to_paint(tmp_path, monkeypatch):
-    from penstock import _imports_coco
+    from penstock.data.annotations import coco as _imports_coco
 
     coco(tmp_path, [annotation(1, 10)])
     monkeypatch.setattr(_imports_coco, "_PAINTED_MAX", H * W - 1)
@@ -935,7 +935,8 @@ def spoil(value, rng):
 
 
 def test_spoiled_coco(tmp_path):
-    from penstock import _imports_given, _imports_run
+    from penstock.data.annotations import given as _imports_given
+    from penstock.data.annotations import run
 
     rng = np.random.default_rng(5)
     rle = {"size": [H, W], "counts": compressed([100, 50, H * W - 150])}
@@ -947,7 +948,7 @@ def test_spoiled_coco(tmp_path):
         file.write_text(json.dumps(spoil(spoil(whole_file, rng), rng)))
         try:
             given = _imports_given.Given(paint=("mask", "instances"), drop=bool(rng.integers(2)))
-            source = _imports_run.open_source(str(folder), given, str(file), False, False)
+            source = run.open_source(str(folder), given, str(file), False, False)
             source.schema()
             for name in source.names():
                 source.sample(name, H, W, _imports_given.Drops(given.drop))
@@ -959,7 +960,8 @@ def test_spoiled_coco(tmp_path):
 
 
 def test_spoiled_xml_and_citypersons(tmp_path):
-    from penstock import _imports_given, _imports_run
+    from penstock.data.annotations import given as _imports_given
+    from penstock.data.annotations import run
 
     rng = np.random.default_rng(6)
     folder = voc(tmp_path / "VOC", {"a": xml(thing("cat") + thing("dog", more=HEAD)), "b": xml(thing("person"))})
@@ -979,7 +981,7 @@ def test_spoiled_xml_and_citypersons(tmp_path):
         for kind in ("voc", "city"):
             try:
                 files = str(folder if kind == "voc" else city)
-                source = _imports_run.open_source(files, given, None, kind == "voc", kind == "city")
+                source = run.open_source(files, given, None, kind == "voc", kind == "city")
                 for name in source.names():
                     source.sample(name, H, W, _imports_given.Drops(False))
             except ps.PenstockError as error:

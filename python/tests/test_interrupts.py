@@ -21,8 +21,8 @@ import penstock as ps
 from conftest import host_service
 from flat import keywords
 from penstock import transforms as T
-from penstock._function_loop import Pipeline
 from penstock.errors import FunctionError, StateError
+from penstock.functions.loop import Pipeline
 
 # Python loses exceptions of handlers that run within callbacks of its own (of a fork, of a WeakSet): it says so, no batch is lost.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

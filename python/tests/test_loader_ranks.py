@@ -10,7 +10,7 @@ import pytest
 import penstock as ps
 from conftest import N
 from flat import keywords
-from penstock import _options
+from penstock.base import options as _options
 
 
 def loader_of(path, **options):

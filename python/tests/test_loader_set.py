@@ -325,7 +325,7 @@ def test_loaders_that_cannot_follow_a_schedule(packed):
 
 
 def test_stages_as_text():
-    from penstock._loader_set import stages_of
+    from penstock.loading.stages import stages_of
 
     assert stages_of("0:128:512,6:160x224,12::192") == [
         {"epoch": 0, "size": [128, 128], "batch_size": 512},

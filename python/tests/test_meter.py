@@ -16,8 +16,9 @@ import pytest
 
 import penstock as ps
 from flat import keywords
-from penstock import _live, _stats
 from penstock import transforms as T
+from penstock.loading import live
+from penstock.loading import stats as _stats
 
 
 def make(source, **options) -> ps.Loader:
@@ -97,7 +98,7 @@ class Terminal(io.StringIO):
 def test_live_line(folder):
     for stream in (io.StringIO(), Terminal()):
         with make(folder) as loader:
-            loader._live = _live.Live(stream, seconds=0)
+            loader._live = live.Live(stream, seconds=0)
             n = drain(loader)
         lines = [line.strip() for line in stream.getvalue().replace("\r", "\n").splitlines() if line.strip()]
         assert len(lines) == n + 1  # each batch, and the end
@@ -106,7 +107,7 @@ def test_live_line(folder):
         assert stream.getvalue().endswith("\n")
     other = io.StringIO()
     with make(folder, rank=1, world_size=2) as loader:
-        loader._live = _live.Live(other, seconds=0)
+        loader._live = live.Live(other, seconds=0)
         drain(loader)
     assert other.getvalue() == ""  # rank 0 alone
 

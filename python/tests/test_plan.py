@@ -14,9 +14,12 @@ import pytest
 import penstock as ps
 from conftest import needs_highs
 from flat import keywords
-from penstock import _analyze_probe, _plan_classes, _plan_layout, _plan_machines, _plan_ways
 from penstock import transforms as T
+from penstock.planning import classes as _plan_classes
+from penstock.planning import layout, machines
+from penstock.planning import ways as _plan_ways
 from penstock.report import Report
+from penstock.stalls.measure import probe
 
 pytestmark = needs_highs()
 
@@ -124,9 +127,9 @@ def test_a_cache_at_the_training_size() -> None:
      ([T.RandomCrop(32), T.Resize(20)], False), ([], False), (None, False)],
 )  # fmt: skip
 def test_chains_that_a_cache_may_begin_behind(chain, keeps) -> None:
-    assert _analyze_probe.keeps_training_size({"transforms": chain}, ("cpu",)) == keeps
-    assert _analyze_probe.keeps_training_size({"transforms": {"image": chain or []}}, ("cpu",)) == keeps
-    assert not _analyze_probe.keeps_training_size({"transforms": chain}, ("cpu", "gpu"))
+    assert probe.keeps_training_size({"transforms": chain}, ("cpu",)) == keeps
+    assert probe.keeps_training_size({"transforms": {"image": chain or []}}, ("cpu",)) == keeps
+    assert not probe.keeps_training_size({"transforms": chain}, ("cpu", "gpu"))
 
 
 def test_the_probe_of_the_training_size(tmp_path) -> None:
@@ -221,8 +224,8 @@ def test_a_schedule_is_carried(tmp_path) -> None:
 
 
 def test_break_even() -> None:
-    assert _plan_layout.break_even(100, 100, 200, 1000) == pytest.approx(20)
-    assert math.isinf(_plan_layout.break_even(100, 100, 90, 1000))
+    assert layout.break_even(100, 100, 200, 1000) == pytest.approx(20)
+    assert math.isinf(layout.break_even(100, 100, 90, 1000))
     data = ps.plan(report(), cache=0).data
     converted = data["convert"]["nbytes"] / 6e6  # samples that become raw
     seconds = max(0.01 * converted / 16, converted * 8e6 / 1e9)
@@ -275,7 +278,7 @@ def test_machines() -> None:
 
 
 def test_the_example_of_machines() -> None:
-    table = _plan_machines.read(_plan_machines.example())
+    table = machines.read(machines.example())
     assert table["date"] and table["source"]
     step = {"name": "a", "step_seconds": 0.01, "step_sd_seconds": 0.0, "count": 1}
     rows = ps.plan(report(accelerator=step), machines=table).data["machines"]["rows"]
@@ -300,7 +303,7 @@ def test_wrong_machines(tmp_path, change, words) -> None:
     path = tmp_path / "machines.json"
     path.write_text(json.dumps({**TABLE, **change}))
     with pytest.raises(ps.errors.ArgumentError, match=words):
-        _plan_machines.read(path)
+        machines.read(path)
 
 
 # Real images ----------------------------------------------------------------------------------------
@@ -325,9 +328,9 @@ def test_classes_of_a_folder(tmp_path) -> None:
 
 def test_the_probe_takes_images_of_all_sizes() -> None:
     numbers, sizes = [7, 3, 9, 1, 5], [70.0, 30.0, 90.0, 10.0, 50.0]
-    assert _analyze_probe.spread(numbers, sizes, 1) == [5]
-    assert _analyze_probe.spread(numbers, sizes, 2) == [3, 7]
-    assert _analyze_probe.spread(numbers, sizes, 9) == [1, 3, 5, 7, 9]
+    assert probe.spread(numbers, sizes, 1) == [5]
+    assert probe.spread(numbers, sizes, 2) == [3, 7]
+    assert probe.spread(numbers, sizes, 9) == [1, 3, 5, 7, 9]
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -378,7 +381,7 @@ def test_a_plan_of_images(tmp_path) -> None:
         pil.fromarray(((rows * [1, 2, 3] + i) % 256).astype(np.uint8)).save(folder / f"{i}.png")
     out = tmp_path / "plan.json"
     done = subprocess.run(
-        [sys.executable, "-m", "penstock._cli", "plan", str(folder), "--budget", "3s", "--batch-size", "4", "--out", str(out),
+        [sys.executable, "-m", "penstock.cli.main", "plan", str(folder), "--budget", "3s", "--batch-size", "4", "--out", str(out),
          "--rate", "50", "--schedule", "0:16:8,1:24"], capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -404,7 +407,7 @@ def test_a_plan_of_images(tmp_path) -> None:
 )
 def test_wrong_commands(tmp_path, words, text) -> None:
     report().to_json(tmp_path / "report.json")
-    done = subprocess.run([sys.executable, "-m", "penstock._cli", "plan", *words], capture_output=True, text=True, cwd=tmp_path,
+    done = subprocess.run([sys.executable, "-m", "penstock.cli.main", "plan", *words], capture_output=True, text=True, cwd=tmp_path,
                           timeout=240)  # fmt: skip
     assert done.returncode in (1, 2) and text in done.stderr and "Traceback" not in done.stderr
 

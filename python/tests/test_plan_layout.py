@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
-from penstock import _plan_layout as layout
 from penstock.errors import ArgumentError
+from penstock.planning import layout
 
 
 def test_a_folder_is_compared_with_packed(folder: Path) -> None:

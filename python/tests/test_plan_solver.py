@@ -19,8 +19,9 @@ import pytest
 
 import penstock as ps
 from conftest import highs_library
-from penstock import _native, _solver
-from penstock._whatif import RESOURCES
+from penstock import _native
+from penstock.planning import solver as _solver
+from penstock.stalls.model import RESOURCES
 
 np = pytest.importorskip("numpy")
 CORES, STORAGE, GPU, CACHE = (RESOURCES.index(name) for name in ("cores", "storage", "gpu", "cache"))
@@ -376,7 +377,10 @@ except OSError:
     pass
 sys.modules["highspy"] = None  # cannot be imported
 import penstock as ps
-from penstock import _analyze, _plan, _solver, _tune
+from penstock.stalls.measure import run as _analyze
+from penstock.planning import plan as _plan
+from penstock.planning import solver as _solver
+from penstock.planning import tune as _tune
 def measured(*_, **__):
     sys.exit("it measured")
 _analyze.analyze = _plan.analyze = _tune.analyze = measured
@@ -414,7 +418,7 @@ def test_the_verbs_say_it_first(verb: str, folder: Path, tmp_path: Path) -> None
     (tmp_path / "own.py").write_text("raise SystemExit('imported')\n")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     environment.pop("PENSTOCK_HIGHS", None)
-    command = [sys.executable, "-m", "penstock._cli", verb, str(folder), "--train", "own:step", *["--yes"] * (verb == "tune")]
+    command = [sys.executable, "-m", "penstock.cli.main", verb, str(folder), "--train", "own:step", *["--yes"] * (verb == "tune")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=240)
     assert done.returncode == 1 and done.stdout == ""
     assert "highspy cannot be imported (OSError: broken)" in done.stderr and len(done.stderr.splitlines()) == 1

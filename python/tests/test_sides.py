@@ -12,8 +12,8 @@ import pytest
 
 import penstock as ps
 from flat import keywords
-from penstock import _loader_fields
 from penstock import transforms as T
+from penstock.loading import fields
 
 NAMES = ["nose", "left_eye", "right_eye", "left_hip", "right_hip"]
 PAIRS = ((1, 2), (3, 4))
@@ -65,7 +65,7 @@ def unnamed(tmp_path):
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    monkeypatch.setattr(_loader_fields, "_UNPAIRED", set())
+    monkeypatch.setattr(fields, "_UNPAIRED", set())
 
 
 def test_names_make_pairs_that_are_kept(named):

@@ -13,8 +13,10 @@ import pytest
 
 import penstock as ps
 from conftest import needs_highs
-from penstock import _cli, _outputs, _tune
 from penstock import transforms as T
+from penstock.base import outputs
+from penstock.cli import main
+from penstock.planning import tune
 
 np = pytest.importorskip("numpy")
 pil = pytest.importorskip("PIL.Image")
@@ -45,7 +47,7 @@ def folder(images, tmp_path):
 @pytest.fixture
 def no_analysis(monkeypatch):
     """Fails a test in which something is measured."""
-    monkeypatch.setattr(_tune, "analyze", lambda *args, **options: pytest.fail("it was measured"))
+    monkeypatch.setattr(tune, "analyze", lambda *args, **options: pytest.fail("it was measured"))
 
 
 def pixels(path) -> list:
@@ -59,7 +61,7 @@ def form_of(path) -> str:
 
 def command(folder, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the verb in a directory, without a terminal."""
-    return subprocess.run([sys.executable, "-m", "penstock._cli", "tune", *words], capture_output=True, text=True, cwd=folder,
+    return subprocess.run([sys.executable, "-m", "penstock.cli.main", "tune", *words], capture_output=True, text=True, cwd=folder,
                           timeout=240, stdin=subprocess.DEVNULL, env={**os.environ, **environment})  # fmt: skip
 
 
@@ -164,7 +166,7 @@ def test_the_plan_is_written_first(folder, tmp_path, monkeypatch, packed, error)
         assert json.loads((tmp_path / "r.json").read_text())["after"] is None
         raise error("ends here")
 
-    monkeypatch.setattr(_tune.writer, "repack" if packed else "pack", ends)
+    monkeypatch.setattr(tune.packing, "repack" if packed else "pack", ends)
     with pytest.raises(error) as caught:
         ps.tune(path, budget="2s", cache=0, batch_size=4, plan_file=tmp_path / "p.json", report_file=tmp_path / "r.json")
     verb = f"penstock repack {path}" if packed else f"penstock pack {path} {tmp_path / 'images.pst'}"
@@ -181,7 +183,7 @@ def test_goes_on_after_an_interruption(folder, tmp_path, monkeypatch) -> None:
         return done > 2
 
     monkeypatch.setattr(
-        _tune.writer, "pack", lambda *args, **options: real(*args, **options, commit_size=1, num_workers=1, progress=cancels)
+        tune.packing, "pack", lambda *args, **options: real(*args, **options, commit_size=1, num_workers=1, progress=cancels)
     )
     with pytest.raises(ps.errors.CancelledError):
         ps.tune(folder, budget="2s", cache=0, batch_size=4)
@@ -213,20 +215,20 @@ def test_a_second_analysis_that_fails(folder, tmp_path) -> None:
 
 
 def test_room_on_the_disk(folder, tmp_path, monkeypatch, no_analysis) -> None:
-    monkeypatch.setattr(_outputs, "free_nbytes", lambda path: 100_000)
+    monkeypatch.setattr(outputs, "free_nbytes", lambda path: 100_000)
     with pytest.raises(ps.errors.NoSpaceError, match=r"Packing .* takes about 3\.5 MB, and .* give another out"):
         ps.tune(folder)
     ps_set = tmp_path / "set.pst"
     monkeypatch.undo()
     ps.pack(folder, ps_set, forms=["original"])
-    monkeypatch.setattr(_outputs, "free_nbytes", lambda path: 100_000)
+    monkeypatch.setattr(outputs, "free_nbytes", lambda path: 100_000)
     with pytest.raises(ps.errors.NoSpaceError, match="in place, where the old state stays until the end"):
         ps.tune(ps_set)
 
 
 def test_a_plan_keeps_to_the_room(folder, monkeypatch) -> None:
     whole = sum(file.stat().st_size for file in folder.iterdir())
-    monkeypatch.setattr(_outputs, "free_nbytes", lambda path: int(1.04 * whole) if path.endswith("images.pst") else 1 << 40)
+    monkeypatch.setattr(outputs, "free_nbytes", lambda path: int(1.04 * whole) if path.endswith("images.pst") else 1 << 40)
     tuned = ps.tune(folder, budget="2s", cache=0, batch_size=4, ask=lambda text: False)
     assert tuned.plan.data["stored_nbytes"] <= 1.04 * whole
 
@@ -273,7 +275,7 @@ def test_wrong_commands(folder, tmp_path, monkeypatch, capfd, no_analysis) -> No
         (["images", "--yes", "--loader", "own:make"], 2, "returns a penstock.Loader, not NoneType"),
     ):
         monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-        assert _cli.main(["tune", *words, "--json"]) == status
+        assert main.main(["tune", *words, "--json"]) == status
         out, err = capfd.readouterr()
         assert says in err and says in json.loads(out)["error"]["text"] and "Traceback" not in err, (words, out, err)
     assert not (tmp_path / "images.pst").exists()

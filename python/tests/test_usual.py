@@ -16,14 +16,20 @@ import pytest
 import penstock as ps
 from conftest import needs_highs
 from flat import keywords
-from penstock import _arguments, _cli, _loader_options, _outputs, _plan_text, _report_text, _transform_words, _usual
 from penstock import transforms as T
+from penstock.base import outputs
+from penstock.cli import main
+from penstock.loading import options, table
+from penstock.planning import text as _plan_text
+from penstock.stalls import text as _report_text
+from penstock.stalls.measure import usual
+from penstock.transforms import words as _transform_words
 
 needs_solver = needs_highs()
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "penstock._cli", *words]
+    command = [sys.executable, "-m", "penstock.cli.main", *words]
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=240)
 
 
@@ -52,7 +58,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
     monkeypatch.setattr(sys, "path", [*sys.path])
 
     def run_here(*words: str, status: int, says: str) -> None:
-        assert _cli.main([*words, "--json"]) == status
+        assert main.main([*words, "--json"]) == status
         out, err = capfd.readouterr()
         assert says in err and says in json.loads(out)["error"]["text"], (words, out, err)
         assert "Traceback" not in err and "alone:" not in err
@@ -100,10 +106,10 @@ def test_what_has_no_images(tmp_path: Path) -> None:
 
 def test_batch_sizes(folder: Path) -> None:
     """A batch size that was given is used or refused, never changed."""
-    assert _usual.usual(20, None)(folder).batch_size == 20
-    assert _usual.usual(None, None)(folder).batch_size == 12
-    assert _usual.usual(None, "mlperf:unet3d:h100")(folder).batch_size == 7
-    assert _usual.usual(None, "mlperf:unet3d:h100")(folder)._assumed["batch_size"] == "batches of 7 are assumed"
+    assert usual.usual(20, None)(folder).batch_size == 20
+    assert usual.usual(None, None)(folder).batch_size == 12
+    assert usual.usual(None, "mlperf:unet3d:h100")(folder).batch_size == 7
+    assert usual.usual(None, "mlperf:unet3d:h100")(folder)._assumed["batch_size"] == "batches of 7 are assumed"
     with pytest.raises(ps.errors.ArgumentError, match="too few"):
         ps.analyze(folder, batch_size=25)
     for wrong in (0, -1, 2**40):
@@ -115,10 +121,10 @@ def test_batch_sizes(folder: Path) -> None:
 
 
 def test_the_size_of_the_usual_crop(folder: Path) -> None:
-    loader = _usual.Usual(size=(32, 48), batch_size=4)(folder)
+    loader = usual.Usual(size=(32, 48), batch_size=4)(folder)
     assert next(iter(loader))["image"].shape == (4, 3, 32, 48)
     with pytest.raises(ps.errors.ArgumentError, match="usual transforms"):
-        _usual.Usual(size=32, transforms=[T.Resize(8)])
+        usual.Usual(size=32, transforms=[T.Resize(8)])
 
 
 def test_words_of_operations() -> None:
@@ -146,10 +152,10 @@ def test_a_plan_says_it_too(people: Path, tmp_path: Path) -> None:
 def test_arguments_make_a_loader_again(folder: Path) -> None:
     plan = {"kind": "penstock plan", "version": 1, "loader": {"prefetch": 5}, "schedule": [{"epoch": 0, "size": 16}]}
     with ps.Loader(folder, 4, transforms=[T.RandomResizedCrop(32)], plan=plan, output="numpy") as loader:
-        given = _loader_options.arguments(loader, batch_size=6)
-    assert given.keys() == _arguments.ROWS.keys() - {"plan"}
+        given = options.arguments(loader, batch_size=6)
+    assert given.keys() == table.ROWS.keys() - {"plan"}
     with ps.Loader(**keywords(**given)) as again:
-        assert next(iter(again))["image"].shape == (6, 3, 32, 32) and _loader_options.arguments(again)["prefetch"] == 5
+        assert next(iter(again))["image"].shape == (6, 3, 32, 32) and options.arguments(again)["prefetch"] == 5
 
 
 # Before anything is measured
@@ -226,28 +232,28 @@ def test_without_highs_nothing_is_measured(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_room_for_the_probe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_outputs, "free_nbytes", lambda path: 1000)
+    monkeypatch.setattr(outputs, "free_nbytes", lambda path: 1000)
     with pytest.raises(ps.errors.NoSpaceError, match="TMPDIR=DIR"):
         ps.analyze(folder, budget=1)
 
 
 def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "f.json"
-    _outputs.write(path, "old")
+    outputs.write(path, "old")
     path.chmod(0o600)
     (tmp_path / "link.json").symlink_to(path)
-    _outputs.write(tmp_path / "link.json", "new")
+    outputs.write(tmp_path / "link.json", "new")
     assert path.read_text() == "new" and (tmp_path / "link.json").is_symlink() and path.stat().st_mode & 0o777 == 0o600
-    _outputs.write("/dev/null", "x")
+    outputs.write("/dev/null", "x")
     monkeypatch.setattr(os, "fsync", lambda fd: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
-        _outputs.write(path, "newer")
+        outputs.write(path, "newer")
     assert path.read_text() == "new" and sorted(os.listdir(tmp_path)) == ["f.json", "link.json"]
 
 
 def test_a_reader_that_has_gone(report: ps.report.Report, tmp_path: Path) -> None:
     report.to_json(tmp_path / "r.json")
-    done = subprocess.run(f"{sys.executable} -m penstock._cli whatif r.json; echo $? >&2", shell=True, stdout=_closed_pipe(),
+    done = subprocess.run(f"{sys.executable} -m penstock.cli.main whatif r.json; echo $? >&2", shell=True, stdout=_closed_pipe(),
                           stderr=subprocess.PIPE, text=True, cwd=tmp_path, timeout=240)  # fmt: skip
     assert done.stderr.strip() == "141"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import _cli, _cli_options, _cli_output
+from penstock.cli import main, options, output
 from penstock.errors import CorruptError
 
 VERBS = ("analyze", "plan", "tune", "view", "whatif")
@@ -23,7 +23,7 @@ MANUAL = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
 def help_of(verb: str, capfd: pytest.CaptureFixture[str], *words: str) -> str:
-    assert _cli.main([verb, *words]) == 0
+    assert main.main([verb, *words]) == 0
     return capfd.readouterr().out
 
 
@@ -57,7 +57,7 @@ def test_the_loader_that_is_assumed(verb: str, capfd: pytest.CaptureFixture[str]
 def test_help_fits_a_terminal() -> None:
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
-    process = subprocess.Popen([sys.executable, "-m", "penstock._cli", "view", "--help"], stdout=its)
+    process = subprocess.Popen([sys.executable, "-m", "penstock.cli.main", "view", "--help"], stdout=its)
     os.close(its)
     text = b""
     try:
@@ -84,7 +84,7 @@ def test_help_fits_a_terminal() -> None:
     (["whatif", "a", "b"], "one operand too many: b"), (["plan", "--", "a", "-b"], "one operand too many: -b"),
 ])  # fmt: skip
 def test_wrong_words(words: list[str], says: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert _cli.main([*words[:1], "--json", *words[1:]]) == 2
+    assert main.main([*words[:1], "--json", *words[1:]]) == 2
     out, err = capfd.readouterr()
     error = json.loads(out)["error"]
     assert says in err and says in error["text"] and error["status"] == "USAGE"
@@ -92,8 +92,8 @@ def test_wrong_words(words: list[str], says: str, capfd: pytest.CaptureFixture[s
 
 
 def test_operands_and_values() -> None:
-    parser = _cli_options.Parser("try A B [options]", "Tries.", "penstock try", ("a", "b"), 1)
-    parser.option("--number", "-n", type=_cli_options.whole, text="n")
+    parser = options.Parser("try A B [options]", "Tries.", "penstock try", ("a", "b"), 1)
+    parser.option("--number", "-n", type=options.whole, text="n")
     parser.option("--file", text="f")
     for words, wanted in (
         (["x", "--number", "7", "-"], ("x", "-", 7, None)),
@@ -109,7 +109,7 @@ def test_operands_and_values() -> None:
 def test_errors_are_those_of_every_verb(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """The head is red on a terminal, no name upsets it, and JSON has the parts that C's has."""
     error = CorruptError("a\x1b[2J\nb", text="cut", file="f", os_error=2)
-    assert _cli_output.failed("plan", error, error.status, True, 1) == 1
+    assert output.failed("plan", error, error.status, True, 1) == 1
     out, err = capfd.readouterr()
     assert err == "penstock plan: a\\x1b[2J\nb\n"
     found = json.loads(out)["error"]
@@ -119,12 +119,12 @@ def test_errors_are_those_of_every_verb(monkeypatch: pytest.MonkeyPatch, capfd: 
         monkeypatch.setenv(name, value)
         if name == "TERM":
             monkeypatch.delenv("NO_COLOR", raising=False)
-        _cli_output.failed("plan", OSError(2, "gone", "f"), "IO", False, 1)
+        output.failed("plan", OSError(2, "gone", "f"), "IO", False, 1)
         assert capfd.readouterr().err.startswith("\033[31mpenstock plan:\033[0m f: gone") == wanted
 
 
 def test_a_full_stdout(tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
-        command = [sys.executable, "-m", "penstock._cli", "view", "--help"]
+        command = [sys.executable, "-m", "penstock.cli.main", "view", "--help"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (1, b"penstock: writing to stdout: No space left on device\n")

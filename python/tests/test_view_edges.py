@@ -17,7 +17,7 @@ import pytest
 from PIL import Image as PilImage
 
 import penstock as ps
-from penstock import _cli, _view
+from penstock.cli import main, samples
 
 NOISE = np.random.default_rng(1).integers(0, 255, (48, 64, 3), dtype=np.uint8)
 
@@ -37,7 +37,7 @@ def fails(folder: Path, capfd: pytest.CaptureFixture[str]) -> Any:
     """Runs the verb, which must fail with these words on stderr and as JSON. Returns the JSON."""
 
     def run(status: int, *words: object, says: str) -> dict[str, Any]:
-        assert _cli.main(["view", *map(str, words), "--json"]) == status, words
+        assert main.main(["view", *map(str, words), "--json"]) == status, words
         out, err = capfd.readouterr()
         assert says in err and "Traceback" not in err, (words, err)
         found: dict[str, Any] = json.loads(out)
@@ -66,16 +66,16 @@ def test_a_huge_picture_is_a_bad_sample(folder: Path, fails: Any) -> None:
 
 def test_large_pictures(folder: Path) -> None:
     PilImage.new("L", (20_000, 3000), 5).save(folder / "f/c.png", compress_level=1)
-    assert _cli.main(["view", "f", "c.png", "--size", "2048"]) == 0
+    assert main.main(["view", "f", "c.png", "--size", "2048"]) == 0
     assert PilImage.open("view.png").size == (2064, 2100)
 
 
 def test_pictures_are_not_kept(folder: Path, fails: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, the loader's memory is that of one."""
     PilImage.fromarray(np.zeros((1000, 1000, 3), np.uint8)).save(folder / "f/a.png")
-    make = _view.Loader
-    monkeypatch.setattr(_view, "Loader", lambda *given, **options: make(*given, **options, host_memory="24MiB"))
-    assert _cli.main(["view", "f", "0", "--epochs", "20", "--size", "32"]) == 0
+    make = samples.Loader
+    monkeypatch.setattr(samples, "Loader", lambda *given, **options: make(*given, **options, host_memory="24MiB"))
+    assert main.main(["view", "f", "0", "--epochs", "20", "--size", "32"]) == 0
 
 
 def test_wrong_use(fails: Any) -> None:
@@ -128,18 +128,18 @@ def test_wrong_files_of_operations(folder: Path, fails: Any, content: str, says:
 def test_odd_names(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     name = 'ä"\\ \u20ac \U0001f600\u202e'
     os.rename(folder / "f/a.png", folder / "f" / f"{name}.png")
-    assert _cli.main(["view", "f", f"{name}.png", "-o", "sh\neet.png"]) == 0
+    assert main.main(["view", "f", f"{name}.png", "-o", "sh\neet.png"]) == 0
     out = capfd.readouterr().out
     assert out.startswith("sh\\neet.png: 1 picture, 272x308 pixels") and (folder / "sh\neet.png").exists()
     (folder / os.fsdecode(b"caf\xe9")).mkdir()
-    assert _cli.main(["view", os.fsdecode(b"caf\xe9"), "0"]) == 1
+    assert main.main(["view", os.fsdecode(b"caf\xe9"), "0"]) == 1
     assert "caf\\xe9" in capfd.readouterr().err
-    assert _cli.main(["view", "f", "no\nsuch\x1b[31m"]) == 1
+    assert main.main(["view", "f", "no\nsuch\x1b[31m"]) == 1
     assert "\x1b" not in capfd.readouterr().err
 
 
 def test_stdout(folder: Path) -> None:
-    command = [sys.executable, "-m", "penstock._cli", "view", "f", "0", "-o", "-", "--size", "64"]
+    command = [sys.executable, "-m", "penstock.cli.main", "view", "f", "0", "-o", "-", "--size", "64"]
     done = subprocess.run(command, capture_output=True, check=True)
     assert done.stdout.startswith(b"\x89PNG") and done.stderr == b""
     with open("/dev/full", "wb") as full:
@@ -164,16 +164,16 @@ def test_an_interruption_leaves_no_file(folder: Path, monkeypatch: pytest.Monkey
     def interrupt(*unused: object) -> None:
         raise KeyboardInterrupt
 
-    for target, name in ((_view.Samples, "tile"), (os, "replace")):
+    for target, name in ((samples.Samples, "tile"), (os, "replace")):
         with monkeypatch.context() as patch:
             patch.setattr(target, name, interrupt)
-            assert _cli.main(["view", "f", "0"]) == 130
+            assert main.main(["view", "f", "0"]) == 130
         assert "penstock view: interrupted" in capfd.readouterr().err and os.listdir(folder) == ["f"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals(folder: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "penstock._cli", "view", "f", "0:2", "--epochs", "2000", "-c", "60", "-s", "64"]
+    command = [sys.executable, "-m", "penstock.cli.main", "view", "f", "0:2", "--epochs", "2000", "-c", "60", "-s", "64"]
     process = subprocess.Popen(command, env={**os.environ, "PENSTOCK_PROGRESS_SECONDS": "0"}, stderr=subprocess.PIPE)
     assert process.stderr is not None and process.stderr.readline().startswith(b"view: ")
     process.send_signal(number)
@@ -183,7 +183,7 @@ def test_signals(folder: Path, number: signal.Signals) -> None:
 
 
 def test_without_pillow(folder: Path, fails: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name == "penstock._view_sheet" or name.partition(".")[0] == "PIL"]:
+    for name in [name for name in sys.modules if name == "penstock.cli.sheet" or name.partition(".")[0] == "PIL"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(ps, "_view_sheet", raising=False)
     monkeypatch.setitem(sys.modules, "PIL", None)

@@ -13,8 +13,9 @@ import pytest
 from PIL import Image as PilImage
 
 import penstock as ps
-from penstock import _cli, _view, _view_sheet
 from penstock import transforms as T
+from penstock.cli import main, samples
+from penstock.cli import sheet as _sheet
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
 
@@ -27,7 +28,7 @@ def draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
     monkeypatch.chdir(tmp_path)
 
     def run(*words: object, status: int = 0) -> tuple[dict[str, Any], Any]:
-        assert _cli.main(["view", *map(str, words), "--json"]) == status, capfd.readouterr()
+        assert main.main(["view", *map(str, words), "--json"]) == status, capfd.readouterr()
         report = json.loads(capfd.readouterr().out)
         image = PilImage.open(report["file"])
         assert (image.format, image.size) == ("PNG", (report["width"], report["height"]))
@@ -123,7 +124,7 @@ def test_a_mask_alone(draw: Draw, tmp_path: Path) -> None:
         writer.write({"image": np.full((40, 40, 3), 9, np.uint8), "mask": mask})
     report, sheet = draw("m.pst", 0, "--field", "mask", "--size", 40)
     found = picture(sheet, report["tiles"][0])
-    colours = [(0, 0, 0), _view_sheet.palette(2), (150, 150, 150)]
+    colours = [(0, 0, 0), _sheet.palette(2), (150, 150, 150)]
     assert [tuple(map(int, found[5, x])) for x in (5, 25, 35)] == colours
 
 
@@ -141,7 +142,7 @@ def test_labels_of_boxes(draw: Draw, tmp_path: Path) -> None:
     first, second, third = (tuple(found[y, 29]) for y in (24, 44, 64))
     assert first == third != second
     with ps.Dataset(tmp_path / "b.pst") as dataset:
-        tile = _view.Samples(dataset, _view.choose(dataset, None, None), None, None).tile(0, 0)
+        tile = samples.Samples(dataset, samples.choose(dataset, None, None), None, None).tile(0, 0)
     assert (tile.label, list(tile.labels)) == ("b", ["cow", "ox", "cow", "ox"])
 
 
@@ -155,9 +156,9 @@ def test_operations_move_everything_together(draw: Draw, tmp_path: Path, capfd: 
     assert (found[5, :30] == BLUE).all() and (found[5, 30:] == RED).all()
     row = found[35]  # flipped, the box goes from 40 to 60, less 2 that are cropped
     assert tuple(row[38]) not in (RED, BLUE) and tuple(row[36]) == RED
-    assert _cli.main(["view", "f", "0", "-t", "t.json"]) == 0
+    assert main.main(["view", "f", "0", "-t", "t.json"]) == 0
     assert "Normalize is left out" in capfd.readouterr().err
-    assert _cli.main(["view", "f", "0", "-t", "t.json", "--quiet"]) == 0
+    assert main.main(["view", "f", "0", "-t", "t.json", "--quiet"]) == 0
     assert capfd.readouterr().err == ""
 
 
@@ -206,8 +207,8 @@ def test_sixteen_bits_and_other_channels(draw: Draw, tmp_path: Path) -> None:
 
 def test_the_font_of_an_old_pillow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before 10.1 Pillow's font has one size, and the letters of Latin-1 alone."""
-    old = _view_sheet.ImageFont.load_default_imagefont()
-    monkeypatch.setattr(_view_sheet.ImageFont, "load_default", lambda: old)
-    sheet = _view_sheet.Sheet(1, 64, 0)
-    sheet.draw(0, _view.Tile(0, 0, "\u540d\u524d.jpg", np.zeros((64, 64, 3), np.uint8), label="caf\u00e9"))
+    old = _sheet.ImageFont.load_default_imagefont()
+    monkeypatch.setattr(_sheet.ImageFont, "load_default", lambda: old)
+    sheet = _sheet.Sheet(1, 64, 0)
+    sheet.draw(0, samples.Tile(0, 0, "\u540d\u524d.jpg", np.zeros((64, 64, 3), np.uint8), label="caf\u00e9"))
     assert np.asarray(PilImage.open(io.BytesIO(sheet.png()))).max() == 240

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock import _report_text, _whatif, accelerators
+from penstock import accelerators
 from penstock.report import Report
+from penstock.stalls import model
+from penstock.stalls import text as _report_text
 
 
 def data(**changes: Any) -> dict[str, Any]:
@@ -193,7 +195,7 @@ def test_command_line(report: Report, tmp_path: Path) -> None:
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "penstock._cli", *arguments], capture_output=True, text=True, check=False, cwd=tmp_path
+            [sys.executable, "-m", "penstock.cli.main", *arguments], capture_output=True, text=True, check=False, cwd=tmp_path
         )
 
     done = run("whatif", str(file), "--cores", "1,2", "--form", "pli-jpeg", "--json")
@@ -231,7 +233,7 @@ def test_the_command_has_the_questions(tmp_path: Path) -> None:
     """Each question of ps.whatif is an option of the command, and the old name of one is told in a line."""
     program = Path(sys.executable).parent / "penstock"
     text = subprocess.run([program, "whatif", "--help"], capture_output=True, text=True, check=True).stdout
-    for name in _whatif.QUESTIONS:
+    for name in model.QUESTIONS:
         assert re.search(rf"--{name.replace('_', '-')}\s", text), name
     assert "--gpu-share" not in text
     made = data()

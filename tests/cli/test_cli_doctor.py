@@ -40,7 +40,7 @@ class Doctor(cli_case.Case):
         found = {"python": "3.11.2", "numpy": "2.0", "torch": "2.9", "Pillow": "13.0", "penstock": self.version(), **found}
         solver = solver or """echo '{"found": "highspy 1.16.0"}'"""
         return self.python(f"""case "$*" in
-"-P -m penstock._solver") {solver} ;;
+"-P -m penstock.planning.solver") {solver} ;;
 *) echo '{cli_case.json.dumps(found)}' ;;
 esac
 """)

@@ -127,7 +127,7 @@ class Options(cli_case.Case):
                               (["--quiet", "--json", "whatif"], ["whatif", "--json", "--quiet"])):
             done = self.run_cli(*given, env={"PENSTOCK_PYTHON": path})
             self.assertEqual(done.returncode, 7)
-            self.assertEqual(done.stdout.decode().splitlines(), ["-P", "-m", "penstock._cli", *wanted])
+            self.assertEqual(done.stdout.decode().splitlines(), ["-P", "-m", "penstock.cli.main", *wanted])
 
     def test_sizes(self):
         self.jpegs("f", 1)

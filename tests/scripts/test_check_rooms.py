@@ -39,7 +39,7 @@ def findings(tmp_path, files):
     ("src/loader/loader_row.c", '#include "device/device.h"'),
     ("src/loader/loader_row.c", '#include "loader/placement/loader_gpu.h"'),
     ("tools/penstock/main.c", '#include "base/alloc.h"'),
-    ("python/src/penstock/_native.c", '#include "decode/decode.h"'),
+    ("python/native/native.c", '#include "decode/decode.h"'),
     ("bench/bench_x.c", '#include "storage/storage.h"'),
     ("bench/bench_x.c", "#include <storage/storage.h>"),
     ("src/decode/decode.c", "#include <storage/storage.h>"),

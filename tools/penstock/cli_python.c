@@ -47,7 +47,7 @@ int cli_python(struct cli *cli, int argc, char **argv)
         return cli_fail(cli, &err);
     }
     /* -P: a folder named penstock in the working directory is not the package. */
-    static char flag[] = "-P", module_flag[] = "-m", module[] = "penstock._cli";
+    static char flag[] = "-P", module_flag[] = "-m", module[] = "penstock.cli.main";
     static char json[] = "--json", quiet[] = "--quiet"; /* they may stand before the verb */
     char **words = calloc((size_t)argc + 8, sizeof *words);
     if (words == NULL) {

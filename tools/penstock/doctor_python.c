@@ -169,7 +169,7 @@ static void check_solver(struct doctor *doctor, char *path)
     char out[2048];
     struct json_node nodes[JSON_NODES(sizeof out)];
     struct pst_error err;
-    char safe[] = "-P", flag[] = "-m", module[] = "penstock._solver";
+    char safe[] = "-P", flag[] = "-m", module[] = "penstock.planning.solver";
     char *const argv[] = {path, safe, flag, module, NULL};
     int status = doctor_run(argv, SOLVER_DEADLINE_S, out, sizeof out);
     struct doctor_check *check;
@@ -177,7 +177,7 @@ static void check_solver(struct doctor *doctor, char *path)
         check = status < 0 ? doctor_add(doctor, "highs", "did not solve a tiny plan within %.0f s",
                                         SOLVER_DEADLINE_S)
                            : doctor_add(doctor, "highs",
-                                        "failed: %s -m penstock._solver ended "
+                                        "failed: %s -m penstock.planning.solver ended "
                                         "with status %d",
                                         path, status);
         doctor_advise(check, DOCTOR_BAD,

@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from . import accelerators, cuda, metrics, pli, report, transforms
-    from ._analyze import analyze
-    from ._image import ImageInfo, decode, probe
-    from ._plan import Plan, plan
-    from ._question import whatif
-    from ._transform import IMAGENET_MEAN, IMAGENET_STD
-    from ._tune import Tuned, tune
-    from .arguments import (
+    from .caching.cache import Cache, CachePlan, CacheReport, plan_cache
+    from .caching.fleet import Fleet
+    from .caching.images import CachedImages, CachedImagesStats
+    from .data.dataset import Dataset, Field
+    from .data.image import ImageInfo, decode, probe
+    from .loading.arguments import (
         Annotations,
         CacheUse,
         Decoding,
@@ -42,13 +41,14 @@ if TYPE_CHECKING:
         Share,
         Watch,
     )
-    from .cache import Cache, CachePlan, CacheReport, plan_cache
-    from .dataset import Dataset, Field
-    from .fleet import Fleet
-    from .images import CachedImages, CachedImagesStats
-    from .loader import Loader
-    from .metrics import metrics_text
-    from .torch import TorchDataset
+    from .loading.loader import Loader
+    from .loading.torch import TorchDataset
+    from .planning.plan import Plan, plan
+    from .planning.tune import Tuned, tune
+    from .stalls.measure.run import analyze
+    from .stalls.metrics import metrics_text
+    from .stalls.whatif import whatif
+    from .transforms.base import IMAGENET_MEAN, IMAGENET_STD
     from .writer import (
         Array,
         Audio,
@@ -70,6 +70,9 @@ if TYPE_CHECKING:
     )
 
 __version__: str = _native.version
+
+# Pickles of older versions name modules that lie there.
+__path__.append(__path__[0] + "/_older")
 
 __all__ = [
     "IMAGENET_MEAN",
@@ -136,58 +139,29 @@ __all__ = [
     "whatif",
 ]
 
-# The modules of the names above. torch.py imports torch, so it is loaded only when used.
+# The modules of the names above. Some import torch or numpy, so each is loaded only when used.
 _HOMES = {
-    **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
-    "analyze": "_analyze",
-    **dict.fromkeys(("Plan", "plan"), "_plan"),
-    **dict.fromkeys(("Tuned", "tune"), "_tune"),
-    "whatif": "_question",
-    **dict.fromkeys(("IMAGENET_MEAN", "IMAGENET_STD"), "_transform"),
+    **dict.fromkeys(("Cache", "CachePlan", "CacheReport", "plan_cache"), "caching.cache"),
+    "Fleet": "caching.fleet",
+    **dict.fromkeys(("CachedImages", "CachedImagesStats"), "caching.images"),
+    **dict.fromkeys(("Dataset", "Field"), "data.dataset"),
+    **dict.fromkeys(("ImageInfo", "decode", "probe"), "data.image"),
     **dict.fromkeys(
-        (
-            "Annotations",
-            "CacheUse",
-            "Decoding",
-            "Forms",
-            "Functions",
-            "Gpu",
-            "OnError",
-            "Padded",
-            "Pages",
-            "Reading",
-            "Share",
-            "Watch",
-        ),
-        "arguments",
+        ("Annotations", "CacheUse", "Decoding", "Forms", "Functions", "Gpu", "OnError", "Padded", "Pages", "Reading",
+         "Share", "Watch"),
+        "loading.arguments",
     ),
-    **dict.fromkeys(("Cache", "CachePlan", "CacheReport", "plan_cache"), "cache"),
-    "Fleet": "fleet",
-    **dict.fromkeys(("Dataset", "Field"), "dataset"),
-    **dict.fromkeys(("CachedImages", "CachedImagesStats"), "images"),
-    "Loader": "loader",
-    "metrics_text": "metrics",
-    "TorchDataset": "torch",
+    "Loader": "loading.loader",
+    "TorchDataset": "loading.torch",
+    **dict.fromkeys(("Plan", "plan"), "planning.plan"),
+    **dict.fromkeys(("Tuned", "tune"), "planning.tune"),
+    "analyze": "stalls.measure.run",
+    "metrics_text": "stalls.metrics",
+    "whatif": "stalls.whatif",
+    **dict.fromkeys(("IMAGENET_MEAN", "IMAGENET_STD"), "transforms.base"),
     **dict.fromkeys(
-        (
-            "Array",
-            "Audio",
-            "Boxes",
-            "Bytes",
-            "Float",
-            "Image",
-            "Int",
-            "Json",
-            "Keypoints",
-            "Mask",
-            "PackReport",
-            "Text",
-            "VerifyReport",
-            "Writer",
-            "pack",
-            "repack",
-            "verify",
-        ),
+        ("Array", "Audio", "Boxes", "Bytes", "Float", "Image", "Int", "Json", "Keypoints", "Mask", "PackReport", "Text",
+         "VerifyReport", "Writer", "pack", "repack", "verify"),
         "writer",
     ),
 }

@@ -20,7 +20,7 @@ from typing import IO, Any
 from PIL import Image, ImageFile, JpegImagePlugin
 
 from . import _native
-from . import _pli as pli
+from .data import pli
 from .errors import ArgumentError, PenstockError
 
 __all__ = ["PliImageFile", "register"]

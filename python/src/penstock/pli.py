@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from ._pli import TIERS, decode, encode, from_jpeg, info, to_jpeg
+from .data.pli import TIERS, decode, encode, from_jpeg, info, to_jpeg
 
 __all__ = ["TIERS", "decode", "encode", "from_jpeg", "info", "to_jpeg"]
 

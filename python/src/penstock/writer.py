@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from ._pack import pack, repack, verify
-from ._pack_report import PackReport, VerifyReport
-from ._schema import Array, Audio, Boxes, Bytes, FieldSpec, Float, Image, Int, Json, Keypoints, Mask, Text
-from ._writer import Writer
+# Names in hints of the fields and reports, which are looked up here, too.
+from collections.abc import Sequence  # noqa: F401
+from typing import Any, ClassVar  # noqa: F401
+
+from .data.pack import pack, repack, verify
+from .data.pack_report import PackReport, VerifyReport
+from .data.schema import Array, Audio, Boxes, Bytes, FieldSpec, Float, Image, Int, Json, Keypoints, Mask, Text
+from .data.writer import Writer
 
 __all__ = [
     "Array",

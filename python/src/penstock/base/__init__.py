@@ -1,0 +1,1 @@
+"""Files, options, units: what every other folder of the package may use."""

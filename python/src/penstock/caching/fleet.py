@@ -1,0 +1,151 @@
+"""A cache in memcached servers, one on each host, that all ranks of a job share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, TypedDict
+
+from .. import _native
+from ..base import options
+from ..base.public import door
+from ..errors import ArgumentError
+
+__all__ = ["Fleet", "FleetUse", "ServerUse", "chosen"]
+
+_AUTH = ("ascii", "sasl")
+
+
+class FleetUse(TypedDict):
+    """Counters of a fleet since it was opened, of this process, over all servers.
+
+    hits, misses, declined: items that were there, were not, and that a server did not give, because it was down, late or
+    gave other bytes. added, present: items added, and found to be there already when they were to be added. full: items
+    that were refused because the server is full. dropped: not offered, because too many were on the way or the server was
+    down. bad_values: values that were not those of their key, and answers that nothing had asked for. late: items not
+    given in time. lost, found: how often servers were given up, and answered (again). Seconds and bytes per second are
+    those of hits.
+    """
+
+    servers: int
+    servers_up: int
+    hits: int
+    misses: int
+    declined: int
+    nbytes_hit: int
+    added: int
+    present: int
+    full: int
+    dropped: int
+    nbytes_added: int
+    bad_values: int
+    late: int
+    lost: int
+    found: int
+    mean_seconds: float
+    p99_seconds: float
+    bytes_per_second: float
+
+
+class ServerUse(TypedDict):
+    """One server, as this process sees it: up (it answers), local (it runs on this host), error (why it was lost last)."""
+
+    name: str
+    up: bool
+    local: bool
+    error: str
+    hits: int
+    misses: int
+    declined: int
+    added: int
+    full: int
+    lost: int
+
+
+class Fleet:
+    """Memcached servers that keep stored bytes of samples for all ranks.
+
+        fleet = ps.Fleet("node1,node2,node3")
+        loader = ps.Loader(data, batch_size=256, shuffle=True, fleet=fleet)
+
+    An item is on the server that its key chooses. What no rank has read yet is read from storage once and added to its
+    server in the background; from then on every rank gets it from there. Servers that are dead, slow, full, started
+    again or wrong cost speed only: their items are read from storage and counted (``stats()["fallbacks"]``), and they
+    are tried again. ``penstock cache fleet`` prints the command that starts a server; docs/fleet.md tells more.
+
+    servers: a list of servers, or a text of them with commas between: ``host``, ``host:port`` (11211), ``[address]:port``
+        or the path of a Unix socket, each after ``name=`` if the ranks are to know it by another name; or ``"@path"``
+        of a file with one a line. All ranks give the same names. None: the variable PENSTOCK_FLEET.
+    timeout: the longest time in seconds that a row waits for a server, 0.01 to 60.
+    max_item: what one value takes of a server's memory at most, in bytes or as text like "32KiB", not above memcached's
+        -I; longer items are kept in parts of that size. All ranks give the same.
+    auth_file: a file with ``user:password`` in its first line. None: the file that PENSTOCK_FLEET_AUTH names, if any.
+    auth: "ascii" (memcached -Y). "sasl" is refused, because it needs memcached's binary protocol.
+
+    UnsupportedError for auth="sasl"; ArgumentError for servers that are not understood.
+    Servers that do not answer are no error. It belongs to its process: pickled or in a forked child it is opened again.
+    """
+
+    def __init__(
+        self,
+        servers: str | Iterable[str] | None = None,
+        *,
+        timeout: float = 1.0,
+        max_item: int | str = "32KiB",
+        auth_file: str | os.PathLike[str] | None = None,
+        auth: str = "ascii",
+    ) -> None:
+        if servers is not None and not isinstance(servers, str):
+            servers = ",".join(servers)
+        if auth not in _AUTH:
+            raise ArgumentError(f"auth is one of {', '.join(_AUTH)}, not {auth!r}")
+        self._arguments = (
+            servers,
+            float(timeout),
+            options.nbytes("max_item", max_item),
+            None if auth_file is None else os.fspath(auth_file),
+            _AUTH.index(auth),
+        )
+        self._native = _native.Fleet(*self._arguments)
+
+    def stats(self) -> FleetUse:
+        """Counters since it was opened."""
+        found: FleetUse = self._open().stats()
+        return found
+
+    def servers(self) -> list[ServerUse]:
+        """The servers, by name."""
+        found: list[ServerUse] = self._open().servers()
+        return found
+
+    def _open(self) -> _native.Fleet:
+        if self._native.pid != os.getpid():
+            self._native = _native.Fleet(*self._arguments)
+        return self._native
+
+    def __repr__(self) -> str:
+        return f"Fleet({self._arguments[0]!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_arguments": self._arguments}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._arguments = state["_arguments"]
+        self._native = _native.Fleet(*self._arguments)
+
+
+def chosen(given: Any, in_memory: bool) -> Fleet | None:
+    """Returns the fleet that the argument ``fleet`` of a loader means.
+
+    in_memory: the loader's storage is memory, for which "auto" chooses none.
+    """
+    if given is None or isinstance(given, Fleet):
+        return given
+    if isinstance(given, str) and given.strip().lower() == "auto":
+        return Fleet() if os.environ.get("PENSTOCK_FLEET") and not in_memory else None
+    if isinstance(given, (str, Iterable)) and not isinstance(given, (bytes, dict)):
+        return Fleet(given)
+    raise ArgumentError(f'fleet is a ps.Fleet, servers as a text or list, "auto", or None, not {given!r}')
+
+
+door(__name__, "penstock.fleet")

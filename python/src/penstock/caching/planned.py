@@ -1,0 +1,199 @@
+"""Which samples the cache of a plan admits.
+
+A plan says which share of each class is cached. Which samples these are is made of the plan and of the data set that a loader has
+opened, and is kept nowhere: so it is never of other samples, and all ranks find the same ones without a word between them.
+
+Samples that the same ways of the plan are for make a cell: those that have the form that the ways store, and a number of pixels in
+their range. A sample that no way is for (it was not written by the plan) counts to the class of its form. A cell's share of cached
+bytes is that of its ways. Within it those are admitted that save the most seconds for each byte of the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from ..data.image import probe as image_info
+from ..errors import PenstockError
+from .cache import CachePlan
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ..data.dataset import Dataset
+
+    Numbers = npt.NDArray[np.float64]
+
+_ALL = 1 - 1e-9
+_HEADER_NBYTES = 1 << 16
+_LEAST_SECONDS = 1e-12  # saved by a sample whose plan does not say what it saves
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way of a plan: samples of a form and size, how many it has, and what caching one of them brings (None: not cached)."""
+
+    form: str
+    low: float
+    high: float
+    samples: float
+    cached: Mapping[str, Any] | None
+
+    def takes(self, samples: _Samples) -> Any:
+        return (samples.form == self.form) & (samples.pixels >= self.low) & (samples.pixels < self.high)
+
+
+@dataclass
+class _Samples:
+    """Of each sample: the form and the stored bytes of the image, its pixels and their bytes when decoded, and the stored bytes of
+    the other fields, which the cache keeps, too."""
+
+    form: Any
+    stored: Numbers
+    pixels: Numbers
+    raw: Numbers
+    others: Numbers
+
+    def room(self, cached: Mapping[str, Any], cache_form: str, is_whole: bool) -> Numbers:
+        """Returns the bytes of each in a cache, of the whole image or at the training size."""
+        if not is_whole and cached.get("cached_nbytes"):
+            return self.others + float(cached["cached_nbytes"])
+        if cache_form == "raw":
+            return self.others + self.raw
+        kept, stored = cached.get("cached_nbytes"), cached.get("stored_nbytes")
+        factor = 1.0 if cache_form == "stored" or not kept or not stored else kept / stored
+        return self.others + factor * self.stored
+
+    def seconds(self, cached: Mapping[str, Any]) -> Numbers:
+        """Returns what each saves in an epoch."""
+        saves = cached.get("saves") or {}
+        found: Numbers = saves.get("sample", 0.0) + saves.get("nbyte", 0.0) * self.stored + saves.get("pixel", 0.0) * self.pixels
+        found = found.clip(_LEAST_SECONDS)
+        return found
+
+
+class Planned:
+    """The samples that a plan caches, for any data set: :meth:`of` chooses them. It can be pickled, and is small."""
+
+    def __init__(self, plan: Mapping[str, Any]) -> None:
+        loader = plan.get("loader") or {}
+        self._field = str(plan.get("field") or "image")
+        self._cache_form = str(loader.get("cache_form") or "stored")
+        self._is_whole = (loader.get("cache_resolution") or "full") == "full"
+        self._nbytes = int(loader.get("cache_nbytes") or 0)
+        self._stored: list[_Way] = []  # by the form that a way stores
+        self._now: list[_Way] = []  # by the form that its samples had
+        for part in plan.get("classes") or ():
+            low, high = part["pixels"]
+            for way in part["ways"]:
+                cached = dict(way) if way.get("cache") else None
+                span = (float(low or 0), float("inf") if high is None else float(high), float(part["samples"] * way["share"]))
+                self._stored.append(_Way(way["store"][0]["form"], *span, cached))
+                self._now.append(_Way(part["form"], *span, cached))
+
+    def __bool__(self) -> bool:
+        """Whether the plan caches some samples, but not all."""
+        return len({way.cached is None for way in self._stored if way.samples > 0}) > 1
+
+    def of(self, dataset: Dataset) -> CachePlan:
+        """Chooses the samples of a data set, also if it is a view: a plan is for the whole of it."""
+        import numpy as np
+
+        samples = self._look(dataset)
+        n = len(samples.stored)
+        admit, room, seconds = np.zeros(n, bool), np.zeros(n, np.uint64), np.zeros(n)
+        for chosen, ways in self._cells(samples):
+            part = np.flatnonzero(chosen)
+            self._choose(part, ways, samples, admit, room, seconds)
+        limit = self._nbytes - 8 * dataset._count * sum(field.n_variants for field in _items(dataset))
+        found, report = _greedy(room, np.where(admit, seconds, 0.0), max(0, limit) if self._nbytes else None)
+        return CachePlan(found, *report)
+
+    def _cells(self, samples: _Samples) -> list[tuple[Any, Sequence[_Way]]]:
+        """Returns the samples of each cell as bools, and the ways that they have."""
+        import numpy as np
+
+        found: list[tuple[Any, Sequence[_Way]]] = []
+        left = np.ones(len(samples.stored), bool)
+        for ways in (self._stored, self._now):
+            taken = np.stack([way.takes(samples) & left for way in ways], axis=1)
+            for row in np.unique(taken, axis=0):
+                if row.any():
+                    found.append(((taken == row).all(axis=1), [way for way, has in zip(ways, row, strict=True) if has]))
+            left &= ~taken.any(axis=1)
+        return found
+
+    def _choose(self, part: Any, ways: Sequence[_Way], samples: _Samples, admit: Any, room: Any, seconds: Any) -> None:
+        """Fills in the samples `part` of a cell."""
+        whole = sum(way.samples for way in ways)
+        cached = [(way.samples / whole, way.cached) for way in ways if way.cached is not None and way.samples > 0]
+        share = sum(weight for weight, _ in cached)
+        if share <= 0:
+            return
+        for weight, way in cached:
+            room[part] += (weight / share * samples.room(way, self._cache_form, self._is_whole)[part]).astype(room.dtype)
+            seconds[part] += weight / share * samples.seconds(way)[part]
+        everything, (_, nbytes, _, _) = _greedy(room[part], seconds[part], None)
+        admit[part] = everything if share >= _ALL else _greedy(room[part], seconds[part], round(share * nbytes))[0]
+
+    def _look(self, dataset: Dataset) -> _Samples:
+        """Looks at all samples. Headers of a folder's files are read only where the choice depends on them."""
+        import numpy as np
+
+        n = dataset._count
+        fields = dataset.fields
+        image = self._field if self._field in fields else next((f.name for f in fields.values() if f.type == "image"), None)
+        form = np.full(n, "", object)
+        stored, pixels, raw, others = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+        for field in _items(dataset):
+            i_field = dataset._places[field.name]
+            for i in range(n):
+                item = dataset._native.item(i, i_field, 0)
+                if field.name != image:
+                    others[i] += item["nbytes"]
+                    continue
+                stored[i] = item["nbytes"]
+                form[i], height, width, nbytes = _header(dataset, i, i_field, item) if self._needs_headers(item) else _sizes(item)
+                pixels[i], raw[i] = height * width, height * width * nbytes
+        if dataset.is_folder and n and not pixels.any():
+            form[:] = self._now[0].form  # there is one class
+        return _Samples(form, stored, pixels, raw, others)
+
+    def _needs_headers(self, item: Mapping[str, Any]) -> bool:
+        if item["form"] is not None:
+            return False
+        alone = {(way.form, way.low, way.high) for way in self._now}
+        return len(alone) > 1 or self._cache_form != "stored"
+
+
+def _items(dataset: Dataset) -> list[Any]:
+    return [field for field in dataset._fields if field.type not in ("int", "float")]
+
+
+def _sizes(item: Mapping[str, Any]) -> tuple[str, int, int, int]:
+    """Returns form, height, width and bytes of a pixel."""
+    return str(item["form"] or ""), item["height"], item["width"], (item["channels"] or 3) * (2 if (item["bits"] or 8) > 8 else 1)
+
+
+def _header(dataset: Dataset, sample: int, i_field: int, item: Mapping[str, Any]) -> tuple[str, int, int, int]:
+    for nbytes in dict.fromkeys((min(_HEADER_NBYTES, item["nbytes"]), item["nbytes"])):
+        try:
+            info = image_info(dataset._native.read(sample, i_field, 0, 0, nbytes))
+        except PenstockError:
+            continue  # its header is longer; or a damaged file: loading says so
+        return info.form, info.height, info.width, info.channels * (2 if info.bits > 8 else 1)
+    return _sizes(item)
+
+
+def _greedy(room: Any, seconds: Any, limit: int | None) -> tuple[Any, tuple[int, int, float, float]]:
+    """Returns a bool for each sample: those that save most for a byte, within the limit (None: all); and their number, bytes,
+    seconds and the bound of these."""
+    import numpy as np
+
+    chosen = np.zeros(len(room), np.uint8)
+    most = 1 << 62 if limit is None else limit
+    report = _native.cache_plan(np.ascontiguousarray(room, np.uint64), np.ascontiguousarray(seconds, np.float64), most, chosen)
+    return chosen.astype(bool), report

@@ -1,0 +1,1 @@
+"""The verbs of the command line that are in Python. The program `penstock` starts them."""

@@ -1,0 +1,128 @@
+"""What the verbs that Python runs write on stdout and stderr: results, errors as text and JSON, progress."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import PenstockError
+
+OK, FAILED, USAGE, INTERRUPTED, PIPE = 0, 1, 2, 130, 141
+_PARTS = ("status", "text", "room", "dataset", "sample", "file", "offset", "codec", "os_error")
+
+
+def shown(text: str) -> str:
+    """Returns a text that cannot upset a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def size(nbytes: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if nbytes < 1024 or unit == "GiB":
+            break
+        nbytes /= 1024
+    return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.1f} {unit}"
+
+
+class Meter:
+    """A line of progress now and then, on a terminal one that is written over."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._is_bar = sys.stderr.isatty()
+        self._quiet = quiet or os.environ.get("PENSTOCK_DISABLE_PROGRESS_BARS") == "1"
+        self._every = 0.2 if self._is_bar else float(os.environ.get("PENSTOCK_PROGRESS_SECONDS") or 30)
+        self._next = time.monotonic() + self._every
+
+    def show(self, line: str) -> None:
+        """Prints the line if the last one was long enough ago."""
+        if self._quiet or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self._every
+        print(f"\r{line}\033[K" if self._is_bar else line, end="" if self._is_bar else "\n", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Leaves an empty line on a terminal."""
+        if self._is_bar and not self._quiet:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def print_result(result: str | bytes, status: int = OK) -> int:
+    """Writes the result of a verb to stdout: a text, or the bytes of a file. Returns the verb's exit status, or that of a stdout
+    which takes nothing."""
+    try:
+        if isinstance(result, bytes):
+            sys.stdout.buffer.write(result)
+            sys.stdout.buffer.flush()
+        else:
+            print(result.rstrip("\n"), flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more
+        if isinstance(error, BrokenPipeError):
+            return PIPE
+        print(f"penstock: writing to stdout: {error.strerror}", file=sys.stderr)
+        return FAILED
+    return status
+
+
+def parts(error: PenstockError | dict[str, Any]) -> dict[str, Any]:
+    """Returns an error, or its attributes as a dict, as the JSON of all verbs has it."""
+    found = {part: error.get(part) if isinstance(error, dict) else getattr(error, part) for part in _PARTS}
+    found["status"] = str(found["status"]).removeprefix("PST_ERROR_")
+    if found["os_error"] is not None:
+        found["os_error"] = os.strerror(found["os_error"])
+    return found
+
+
+def failed(verb: str, error: BaseException, status: str, as_json: bool, exit_status: int) -> int:
+    """Reports a failure on stderr, and with --json on stdout. Returns the exit status."""
+    text, notes = _reason(error), getattr(error, "__notes__", [])
+    if as_json:
+        known = {part: getattr(error, part, None) for part in _PARTS}
+        known["os_error"] = known["os_error"] or getattr(error, "errno", None)
+        known["file"] = known["file"] or getattr(error, "filename", None)
+        print(json.dumps({"error": {**parts(known), "status": status.removeprefix("PST_ERROR_"), "text": text, "notes": notes}}))
+    for line in (text, *notes):
+        print(_head(verb), "\n".join(map(shown, line.splitlines())), file=sys.stderr)
+    return exit_status
+
+
+def bad_sample(verb: str, error: PenstockError) -> None:
+    """Reports a sample that is left out."""
+    print(f"{_head(verb, 'bad sample:')} {shown(str(error))}", file=sys.stderr)
+
+
+def _head(verb: str, more: str = "") -> str:
+    head = f"penstock {verb}:{' ' * bool(more)}{more}"
+    plain = not sys.stderr.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM", "dumb") == "dumb"
+    return head if plain else f"\033[31m{head}\033[0m"
+
+
+def _reason(error: BaseException) -> str:
+    """Returns an error's text; an error of the system as "FILE: what"."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, PenstockError):
+        return str(error)
+    if isinstance(error, OSError):
+        return str(error) if error.filename is None else f"{os.fspath(error.filename)}: {error.strerror}"
+    return f"{type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def only_results() -> Iterator[None]:
+    """Keeps stdout for the result: what a step, a module or a library prints meanwhile goes to stderr."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, 1)
+        os.close(saved)

@@ -1,0 +1,174 @@
+"""What readers of annotations share: what a source is read by, what is left out, and checks of names, numbers and boxes."""
+
+from __future__ import annotations
+
+import math
+import os
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ...base.files import unreadable
+from ...errors import CorruptError
+from ..schema import FieldSpec, Mask
+
+PAINTS = ("mask", "instances")
+_EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp", ".pli")
+
+
+def is_image_name(name: str) -> bool:
+    """True if a folder of images would take a file of that name."""
+    return name.lower().endswith(_EXTENSIONS)
+
+
+class AnnotationError(CorruptError):
+    """An annotation that cannot be stored."""
+
+
+@dataclass
+class Given:
+    """What a source is read by."""
+
+    split: str | None = None
+    paint: tuple[str, ...] = ()
+    drop: bool = False
+    made_for: str | None = None
+    mask_form: tuple[str, ...] | None = None
+    tier: str = "small"
+    effort: int = 3
+
+    def mask(self, form: str) -> Mask:
+        """Returns the field of a mask, which is stored in `form` unless another one is asked for."""
+        forms = self.mask_form or (form,)
+        if "pli" not in forms:
+            return Mask(forms, self.made_for)
+        return Mask(forms, self.made_for, tier=self.tier, effort=self.effort)
+
+
+@dataclass
+class Drops:
+    """The annotations of one sample that are left out, or the rule that the first one is an error."""
+
+    allowed: bool
+    listed: list[str] = field(default_factory=list)
+
+    def add(self, error: AnnotationError) -> None:
+        if not self.allowed:
+            raise error
+        self.listed.append(str(error))
+
+
+class Source(Protocol):
+    """An annotated data set."""
+
+    folder: str
+    notices: list[dict[str, Any]]
+    early: Drops  # what was left out of the files as a whole
+
+    def schema(self) -> dict[str, FieldSpec]:
+        """Fields other than `image`."""
+
+    def names(self) -> list[str]:
+        """The samples: paths of their images within the folder."""
+
+    def sample(self, name: str, height: int, width: int, drops: Drops) -> dict[str, Any]:
+        """Values of the fields of `schema`; any thread. Raises PenstockError if the sample cannot be stored."""
+
+
+def tidy_path(name: Any) -> str | None:
+    """Returns the normalised path within the folder, which names the sample, or None if it leads out of the folder."""
+    if not isinstance(name, str) or name.startswith("/") or "\0" in name:
+        return None
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    try:
+        "/".join(parts).encode()
+    except UnicodeEncodeError:
+        return None
+    return None if not parts or ".." in parts else "/".join(parts)
+
+
+def number(value: Any) -> float | None:
+    """Returns a finite number as float; None: it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def whole(value: Any) -> int | None:
+    """Returns a whole number as int, also of a float such as 48.0; None: it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return int(value) if isinstance(value, int) or value.is_integer() else None
+
+
+def is_text(value: Any) -> bool:
+    """True for a text that a data set can hold as a name."""
+    if not isinstance(value, str) or not 0 < len(value) < 4096 or any(unicodedata.category(c) == "Cc" for c in value):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def box_problem(box: Sequence[float], height: int, width: int) -> str | None:
+    """Returns what is wrong with x0, y0, x1, y1 on an image; None: nothing."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        x0, y0, x1, y1 = (float(side) for side in np.asarray(box, np.float32))
+    if not all(map(math.isfinite, (x0, y0, x1, y1))):
+        return "is not finite"
+    if x0 >= x1 or y0 >= y1:
+        return "has no area"
+    if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
+        return f"lies outside of the image ({width} x {height} pixels)"
+    return None
+
+
+def size_problem(stated: Sequence[Any], height: int, width: int, made_for: str | None) -> str | None:
+    """Returns what is wrong with a stated height and width of an image of these sides; None: nothing."""
+    if tuple(stated) == (height, width):
+        return None
+    text = f"is {stated[1]!r} x {stated[0]!r} pixels there, its file has {width} x {height}"
+    if tuple(stated) != (width, height):
+        return text
+    other, when = ("upright", "after") if made_for == "stored" else ("stored", "before")
+    return (f"{text}; if the annotations are for the {other} picture, {when} its EXIF orientation has turned it, say "
+            f'made_for="{other}" (--made-for {other})')
+
+
+def boxes_array(boxes: Sequence[Sequence[float]]) -> Any:
+    import numpy as np
+
+    return np.array(boxes, np.float32).reshape(-1, 4)
+
+
+def listed(folder: str, below: str = "", above: frozenset[tuple[int, int]] = frozenset()) -> Iterator[str]:
+    """Gives the files below the folder, as paths within it, sorted; names that begin with a point are left out. Links are
+    followed, but not to a folder that this one lies in (`above`: device and inode of these)."""
+    root = os.path.join(folder, below)
+    try:
+        place = os.stat(root)
+        here = (place.st_dev, place.st_ino)
+        entries = [] if here in above else sorted(os.scandir(root), key=lambda entry: os.fsencode(entry.name))
+    except OSError as error:
+        raise unreadable(error, root, "folder") from None
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        path = f"{below}{entry.name}"
+        if entry.is_dir():
+            yield from listed(folder, path + "/", above | {here})
+        else:
+            yield path
+
+
+def by_bytes(names: Sequence[str]) -> list[str]:
+    """Sorts by the bytes of UTF-8, as folders are."""
+    return sorted(names, key=lambda name: name.encode("utf-8", "surrogateescape"))

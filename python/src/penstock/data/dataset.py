@@ -1,0 +1,654 @@
+"""Data sets, opened for reading."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from .. import _native
+from ..base import options as _options
+from ..base.public import door
+from ..errors import ArgumentError, NotFoundError, PenstockError, StateError
+from . import image, notebook
+from .ticket import Ticket
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Dataset", "Field"]
+
+
+def mask_columns(masks: Sequence[str]) -> tuple[str, ...]:
+    """Converts the argument ``masks`` for the native module."""
+    if isinstance(masks, str):
+        raise ArgumentError(f"masks is a list of columns, not {masks!r}")
+    return tuple(masks)
+
+
+class Field(NamedTuple):
+    """One column of a data set.
+
+    ``dtype`` and ``shape`` are those of an array field. They are "" and () for other fields; shape is also () for
+    ragged arrays. ``n_classes`` is 0 if labels have no bound. ``max_item_nbytes`` is the largest stored item,
+    ``max_pixels_nbytes`` the largest decoded image (0: not known). ``made_for`` of masks, boxes and keypoints is
+    "upright", "stored" or "": see :class:`Mask`. Of keypoints ``n_classes`` is the number of points of one instance (0:
+    not stated), and ``pairs`` are those of left and right, None if they are not stated: see :class:`Keypoints`.
+    """
+
+    name: str
+    type: str
+    dtype: str
+    shape: tuple[int, ...]
+    n_variants: int
+    n_classes: int
+    max_item_nbytes: int
+    max_pixels_nbytes: int
+    made_for: str = ""
+    pairs: tuple[tuple[int, int], ...] | None = None
+
+
+class Dataset:
+    """A data set that a :class:`Writer` made, or a plain folder of images.
+
+    Args:
+        path: directory of the data set, or of the images.
+        labels: plain folders: CSV (header ``file,label,...``) or JSON-lines file that names files and
+            gives their fields. None: one class per sub-folder.
+        allow_unreadable: plain folders: leave out (and count) what cannot be read.
+        masks: columns of the label file that hold paths of mask files. "mask", ``"mask_..."`` and ``"..._mask"``
+            are such columns anyway. Without a label file, a sub-folder "images" beside "masks" ("mask_x",
+            "x_masks") gives each image the masks of its name instead of a class. "leftImg8bit" beside "gtFine" is
+            Cityscapes, with the fields "mask", "instances" and "mask_train", "split" and "city".
+        files: plain folders: the images, in this order, instead of all in the folder; names relative to it. There are
+            no labels then. :meth:`from_files` takes any list of paths.
+        ignore_labels: plain folders: the images alone. Sub-folders are no classes, and text files with boxes beside the
+            images (as YOLO's tools keep them) are left out. False: such text files are an ArgumentError, unless
+            ``labels`` or ``files`` is given (docs/guide/from-yolo.md).
+
+    ``len(ds)`` samples; ``ds[i]`` is a dict of the stored values: images as uint8 or uint16 (H, W, C),
+    masks as (H, W), boxes float32 (n, 4), keypoints float32 (n, 3), arrays as numpy arrays, and int,
+    float, str, bytes and JSON values. ``ds[2:5]`` and ``ds[[0, 7]]`` are lists of such dicts,
+    ``ds["label"]`` is :meth:`column`: the labels of all samples, without decoding an image.
+
+    :meth:`subset`, :meth:`filter` and :meth:`split` give views: data sets that show some samples of
+    this one, in an order of their own. Positions in a view run from 0; :class:`Loader` and
+    :class:`TorchDataset` deliver its samples, with their numbers in the whole data set as "index".
+
+    Paths are made absolute, and links resolved, when it is opened, so that a later change of directory or of a link does
+    not change what is read. A file of a plain folder that has another size, inode number or time than when the folder
+    was opened is a CorruptError; see docs/python.md for what cannot be noticed.
+
+    Pickles by its arguments and, of a view, its indices. What is opened again must be the same data set: with the same
+    bytes (:attr:`bytes_identity`), or, of a folder on another machine, with the same names, sizes and labels. Anything
+    else is a StateError. :meth:`close` or ``with`` closes the files early.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        labels: str | os.PathLike[str] | None = None,
+        allow_unreadable: bool = False,
+        masks: Sequence[str] = (),
+        files: Sequence[str] = (),
+        ignore_labels: bool = False,
+    ) -> None:
+        if isinstance(files, str):
+            raise ArgumentError(f"files is a list of names, not {files!r}")
+        options = (
+            None if labels is None else os.path.realpath(labels),
+            bool(allow_unreadable),
+            mask_columns(masks),
+            tuple(files),
+            bool(ignore_labels),
+        )
+        self._native = _native.Dataset(os.fspath(path), *options)
+        info = self._native.info()
+        self._path: str = info["path"]
+        self._arguments = (self._path, *options)
+        self._count: int = info["count"]
+        self._id: bytes = info["id"]
+        self._is_folder: bool = info["is_folder"]
+        self._n_skipped: int = info["n_skipped"]
+        self._fields = tuple(
+            Field(**{**field, "made_for": _options.MADE_FOR[field["made_for"]]})
+            for field in self._native.fields()
+        )
+        self._places = {field.name: i for i, field in enumerate(self._fields)}
+        self._indices: npt.NDArray[np.uint64] | None = None  # the samples of a view
+        for notice in self.notices if self._is_folder else ():
+            if notice["kind"] == "mask_in_colours":
+                warnings.warn(
+                    f"{self._path}: masks of field {notice['name']!r} are pictures in colours (the first: {notice['first']}), "
+                    "and a mask has the number of a class in each pixel: convert them (docs/guide/masks-in-colours.md)",
+                    stacklevel=2,
+                )
+
+    @classmethod
+    def from_files(cls, paths: Iterable[str | os.PathLike[str]], *, allow_unreadable: bool = False) -> Dataset:
+        """A data set of these image files, in this order.
+
+        paths: of files below any folders, with any ending; relative ones count from the current folder. Each names one
+            sample: ArgumentError if one is named twice, or if there is none. Samples have the names below :attr:`path`,
+            the folder that all files have in common, which is found from the texts of the paths.
+        allow_unreadable: leave out (and count) files that cannot be read; else they are a :class:`StorageError` or one
+            of its kinds.
+
+        It is the same data set for caches as long as names, sizes, inodes and times of the files stay
+        (:attr:`bytes_identity`).
+        """
+        whole = [os.path.abspath(os.fspath(path)) for path in paths]
+        if not whole:
+            raise ArgumentError("from_files wants one file or more")
+        root = os.path.commonpath([os.path.dirname(path) for path in whole])
+        start = len(root) if root.endswith("/") else len(root) + 1
+        return cls(root, files=[path[start:] for path in whole], allow_unreadable=allow_unreadable)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (type(self), self._arguments, self._indices, self._token())
+
+    def _token(self) -> tuple[str, bytes, bytes]:
+        """Returns what another process must find at the path: the identities, and the machine's run that they are of."""
+        of_bytes, listed = (self._native.identity(kind) for kind in (_options.IDENTITY_BYTES, _options.IDENTITY_LISTED))
+        return _options.boot(), of_bytes, listed
+
+    def close(self) -> None:
+        """Closes the files, for this data set and all its views. Reading then raises StateError.
+
+        A :class:`Loader` made from it goes on, because it has its own share. Closing again does nothing.
+        """
+        self._native.close()
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    @property
+    def path(self) -> str:
+        """The absolute path, with links resolved when it was opened."""
+        return self._path
+
+    @property
+    def id(self) -> str:
+        """32 hexadecimal digits that all files of a data set carry; of a folder they are made from names and sizes.
+
+        Data sets of one schema may have the same: :attr:`bytes_identity` and :attr:`samples_identity` tell them apart.
+        """
+        return self._id.hex()
+
+    @property
+    def bytes_identity(self) -> str:
+        """32 hexadecimal digits for the stored bytes, by which caches, host services and fleets know the data set.
+
+        Packing the same files twice with the same options gives the same; two copies that were appended to, or
+        repacked, in different ways have different ones. Of a plain folder they are made of the files' names, sizes,
+        inodes and times, so they hold on this machine and where the same file system is mounted. Of a view: of the
+        whole data set.
+        """
+        return self._native.identity(_options.IDENTITY_BYTES).hex()
+
+    @property
+    def samples_identity(self) -> str:
+        """32 hexadecimal digits for the samples: their number, order, names, int and float values, and class names.
+
+        A folder, what ``penstock pack`` makes of it, and what ``penstock repack`` makes of that have the same: form,
+        pixels and path do not count. A loader's state carries it. Of a view: of the whole data set.
+        """
+        return self._native.identity(_options.IDENTITY_SAMPLES).hex()
+
+    @property
+    def is_folder(self) -> bool:
+        """True for a plain folder."""
+        return self._is_folder
+
+    @property
+    def n_skipped(self) -> int:
+        """The number of files that ``allow_unreadable`` left out."""
+        return self._n_skipped
+
+    @property
+    def notices(self) -> list[dict[str, Any]]:
+        """The notices of a plain folder, about parts that the data set does not show: dicts of ``kind``, ``name``,
+        ``count``, ``first``.
+
+        Kinds: "left_out" (no images; ``name`` is the extension, "hidden", ...), "unreadable",
+        "mask_without_image", "image_without_mask", and "text_names_files" (a text column, ``name``, whose
+        values are paths of images: perhaps one for ``masks``). ``first`` is the first path.
+        """
+        return self._native.notices()
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The schema: fields by name, in order."""
+        return {field.name: field for field in self._fields}
+
+    @property
+    def classes(self) -> list[str] | None:
+        """Class names of the field "label"; without them those of the first int field, then of the first array that has names."""
+        ordered = sorted(self._fields, key=lambda field: (field.name != "label", field.type != "int"))
+        for field in ordered:
+            names = self.class_names(field.name) if field.n_classes and field.type != "keypoints" else None
+            if names is not None:
+                return names
+        return None
+
+    def class_names(self, field: str) -> list[str] | None:
+        """Returns the names of the classes of a field of labels (int, or an array), or of the points of keypoints; None if
+        there are none."""
+        i_field = self._place(field)
+        names = []
+        for label in range(self._fields[i_field].n_classes):
+            name = self._native.class_name(i_field, label)
+            if name is None:
+                return None
+            names.append(name)
+        return names or None
+
+    @property
+    def indices(self) -> npt.NDArray[np.uint64]:
+        """The numbers of the samples in the whole data set, uint64 (n): 0, 1, ... unless this is a view."""
+        import numpy as np
+
+        return np.arange(self._count, dtype=np.uint64) if self._indices is None else self._indices.copy()
+
+    def name(self, i: int) -> str:
+        """Returns the unique name of a sample: its file's relative path, or the name given to the writer."""
+        return self._native.name(self._sample(i))
+
+    def index_of(self, name: str) -> int:
+        """Returns the position of the sample with that name: ``ds.name(ds.index_of(name)) == name``.
+
+        Names are read one after another. For many look-ups make a dict of them once. Raises NotFoundError if there is
+        no such sample.
+        """
+        number = self._native.find(name)
+        if self._indices is None:
+            return number
+        found = (self._indices == number).nonzero()[0]
+        if found.size == 0:
+            raise NotFoundError(f"no sample of this view of {self._path} is named {name!r}", dataset=self._path)
+        return int(found[0])
+
+    def column(self, field: str) -> Any:
+        """Returns the values of one field of all samples, without reading the other fields.
+
+        int: int64 (n). float: float64 (n). Arrays of a fixed shape: (n, ...). Boxes, keypoints and
+        ragged arrays: a list of arrays. Text, JSON, bytes, audio: a list. Images and masks have no
+        column: ArgumentError.
+        """
+        import numpy as np
+
+        i_field = self._place(field)
+        kind = self._fields[i_field]
+        if kind.type in ("int", "float"):
+            values = self._native.column(i_field, 0, self._count)
+            column = np.frombuffer(values, "<i8" if kind.type == "int" else "<f8")
+            return column if self._indices is None else column[self._indices]
+        if kind.type in ("image", "mask"):
+            raise ArgumentError(
+                f"field {field!r} of type {kind.type} has no column: ask for samples, or use a Loader",
+                dataset=self._path,
+            )
+        rows = [self._value(self._sample(i), i_field, kind) for i in range(len(self))]
+        fixed = kind.type == "array" and kind.shape and kind.dtype != "bfloat16"
+        if fixed:
+            return np.stack(rows) if rows else np.empty((0, *kind.shape), kind.dtype)
+        return rows
+
+    def subset(self, indices: Any) -> Dataset:
+        """Returns a view of some samples: positions (also negative), a slice, or a mask of bools (n)."""
+        import numpy as np
+
+        own = self.indices
+        if isinstance(indices, slice):
+            return _view(self, own[indices])
+        chosen = np.asarray(indices)
+        if chosen.size == 0:
+            chosen = chosen.astype(np.int64)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "biu":
+            raise ArgumentError("indices are a list of positions, a slice, or a list of bools")
+        if chosen.dtype.kind == "b":
+            if chosen.shape != own.shape:
+                raise ArgumentError(f"the mask has {chosen.size} bools for {own.size} samples")
+        elif chosen.size and not -own.size <= int(chosen.min()) <= int(chosen.max()) < own.size:
+            raise IndexError(f"positions are 0 to {own.size - 1} in {self._path}")
+        return _view(self, own[chosen])
+
+    def filter(self, keep: Any = None, /, **columns: Any) -> Dataset:
+        """Returns a view of the samples that pass.
+
+        ``keep`` is a mask of bools (n), or a function of a dict of the sample's values (without images, masks and
+        audio) that returns whether the sample stays. By a field's name: a function of its whole :meth:`column` that
+        returns such a mask, or a value or list of values to keep: ``ds.filter(label=3)``, ``ds.filter(score=lambda
+        score: score > 0.5)``.
+        """
+        import numpy as np
+
+        mask = np.ones(len(self), bool)
+        if callable(keep):
+            mask &= np.fromiter((bool(keep(row)) for row in self._small_values()), bool, len(self))
+        elif keep is not None:
+            mask &= _mask_of(keep, len(self))
+        for name, wanted in columns.items():
+            column = self.column(name)
+            if callable(wanted):
+                mask &= _mask_of(wanted(column), len(self))
+            elif isinstance(column, list):
+                values = wanted if isinstance(wanted, (list, tuple, set, frozenset)) else (wanted,)
+                mask &= np.fromiter((value in values for value in column), bool, len(self))
+            else:
+                mask &= _mask_of(np.isin(column, np.asarray(wanted)), len(self))
+        return self.subset(mask)
+
+    def _small_values(self) -> Iterator[dict[str, Any]]:
+        chosen = [
+            (i_field, field)
+            for i_field, field in enumerate(self._fields)
+            if field.type not in ("image", "mask", "audio")
+        ]
+        for i in range(len(self)):
+            sample = self._sample(i)
+            yield {field.name: self._value(sample, i_field, field) for i_field, field in chosen}
+
+    def split(
+        self, fractions: Sequence[float], seed: int = 0, stratify: str | Sequence[Any] | None = None
+    ) -> list[Dataset]:
+        """Returns views that share out the samples: one view for each fraction, no sample in two of them.
+
+        Args:
+            fractions: parts of the whole, at most 1 together: ``[0.9, 0.1]``. Sizes are rounded.
+            seed: the view of a sample is a function of (seed, number of the sample, the samples in the data set), the
+                same in every version and on every machine.
+            stratify: name of an int or text field, or one value per sample. The samples of each value are shared out by
+                the same fractions, as far as whole samples allow.
+
+        Within a view samples keep their order.
+        """
+        import numpy as np
+
+        parts = np.asarray(fractions, np.float64)
+        if parts.ndim != 1 or parts.size == 0 or not (parts >= 0).all() or parts.sum() > 1 + 1e-9:
+            raise ArgumentError(f"fractions are 0 or more, at most 1 together, not {fractions!r}")
+        numbers, n = self.indices, len(self)
+        groups = np.zeros(n, np.int64)
+        if stratify is not None:
+            values = self.column(stratify) if isinstance(stratify, str) else stratify
+            groups = np.unique(np.asarray(values), return_inverse=True)[1].reshape(-1)
+            if groups.shape != (n,):
+                raise ArgumentError(f"stratify has {groups.size} values for {n} samples")
+        keys = _mixed(numbers, seed)
+        # Each sample's place within its group, as a fraction of the group, so that the cuts divide all groups alike.
+        order = np.lexsort((keys, groups))
+        sizes = np.bincount(groups)
+        starts = np.cumsum(sizes) - sizes
+        place = np.empty(n, np.float64)
+        place[order] = (np.arange(n) - starts[groups[order]] + 0.5) / sizes[groups[order]]
+        order = np.lexsort((keys, place))
+        cuts = np.rint(np.concatenate(([0.0], np.cumsum(parts))) * n).astype(np.int64).clip(0, n)
+        return [_view(self, numbers[np.sort(order[a:b])]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+    def item(self, i: int, field: str, variant: int | None = None) -> dict[str, Any]:
+        """Returns where and how an item is stored: form, file, offset, nbytes, checksums, size.
+
+        ``variant`` None selects the first variant that is present. The form is None in a plain folder, which does not
+        know it.
+        """
+        sample, i_field = self._sample(i), self._item_place(field)
+        chosen = self._variant(sample, i_field, variant)
+        found = self._native.item(sample, i_field, chosen)
+        i_file = found.pop("i_file")
+        found["file"] = None if i_file is None else self._native.file_path(i_file)
+        found["variant"] = chosen
+        return found
+
+    def read(
+        self, i: int, field: str, variant: int | None = None, *, original: bool = False
+    ) -> bytes:
+        """Returns the stored bytes of an item after comparing their checksum.
+
+        ``original``: for a JPEG that is kept as PLI ("pli-jpeg"), return the bytes of the JPEG file. A file that was a
+        PLI before it was packed is its own original.
+        """
+        sample, i_field = self._sample(i), self._item_place(field)
+        chosen = self._variant(sample, i_field, variant)
+        item = self._native.item(sample, i_field, chosen)
+        data = self._native.read(sample, i_field, chosen, 0, item["nbytes"])
+        was_jpeg = item["form"] == "pli-jpeg" and not item["was_pli"]
+        return _native.pli_to_jpeg(data) if original and was_jpeg else data
+
+    def __len__(self) -> int:
+        return self._count if self._indices is None else len(self._indices)
+
+    @overload
+    def __getitem__(self, i: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, i: str) -> Any: ...
+
+    @overload
+    def __getitem__(self, i: slice | Sequence[int] | npt.NDArray[Any]) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, str):
+            return self.column(i)
+        if not hasattr(i, "__index__") or getattr(i, "ndim", 0) > 0:
+            return list(self.subset(i))
+        sample = self._sample(i)
+        return self._sample_of(sample)
+
+    def __getitems__(self, batch: Any) -> Any:
+        """For torch's DataLoader: samples by number; or the batch of a Loader whose batch_sampler yielded `batch`."""
+        return batch.redeem() if isinstance(batch, Ticket) else [self[i] for i in batch]
+
+    def _sample_of(self, sample: int) -> notebook.Sample:
+        values = {field.name: self._value(sample, i_field, field) for i_field, field in enumerate(self._fields)}
+        kinds = {field.name: field.type for field in self._fields}
+        return notebook.Sample(values, kinds, f"sample {sample}: {self._native.name(sample)}")
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def _sample(self, i: int) -> int:
+        """Returns the number in the whole data set of the sample at position i."""
+        sample, n = int(i.__index__()), len(self)
+        if sample < 0:
+            sample += n
+        if not 0 <= sample < n:
+            raise IndexError(f"sample {i} of {n} in {self._path}")
+        return sample if self._indices is None else int(self._indices[sample])
+
+    def _item_place(self, field: str) -> int:
+        place = self._place(field)
+        if self._fields[place].type in ("int", "float"):
+            raise ArgumentError(
+                f"field {field!r} of type {self._fields[place].type} has values but no items: "
+                f"ds.column({field!r}) has them all, ds[i][{field!r}] one",
+                dataset=self._path,
+            )
+        return place
+
+    def _place(self, field: str) -> int:
+        place = self._places.get(field)
+        if place is None:
+            raise ArgumentError(
+                f"no field {field!r} in {self._path}{_options.nearest(str(field), list(self._places))}",
+                dataset=self._path,
+            )
+        return place
+
+    def _variant(self, sample: int, i_field: int, variant: int | None) -> int:
+        if variant is not None:
+            return variant
+        for v in range(self._fields[i_field].n_variants):
+            if self._native.item(sample, i_field, v)["present"]:
+                return v
+        return 0
+
+    def _value(self, sample: int, i_field: int, field: Field) -> Any:
+        if field.type in ("int", "float"):
+            return self._native.value(sample, i_field)
+        variant = self._variant(sample, i_field, None)
+        item = self._native.item(sample, i_field, variant)
+        if not item["present"]:
+            return None
+        data = self._native.read(sample, i_field, variant, 0, item["nbytes"])
+        if field.type in ("image", "mask"):
+            return self._pixels(sample, field, item, data)
+        if field.type == "text":
+            return data.decode()
+        if field.type == "json":
+            return json.loads(data.decode()) if data else None
+        if field.type in ("boxes", "keypoints", "array"):
+            return _stored_array(field, item, data)
+        return data
+
+    def _pixels(
+        self, sample: int, field: Field, item: dict[str, Any], data: bytes
+    ) -> npt.NDArray[np.uint8 | np.uint16]:
+        import numpy as np
+
+        if item["form"] == "raw":
+            dtype = np.dtype("<u2") if item["bits"] == 16 else np.dtype("u1")
+            shape = (item["height"], item["width"], item["channels"])
+            pixels = np.frombuffer(bytearray(data), dtype).reshape(shape)
+        else:
+            try:
+                pixels = image.decode(
+                    data, item["form"], palette_indices=field.type == "mask", orientation=item["orientation"]
+                )
+            except PenstockError as error:
+                # The decoder saw only bytes; this adds the sample.
+                error.dataset, error.sample = self._path, sample
+                if item["i_file"] is not None:
+                    error.file = self._native.file_path(item["i_file"])
+                where = f"{self._path}: sample {sample} ({self._native.name(sample)}): "
+                error.args = (where + str(error),)
+                raise
+        return pixels[..., 0] if field.type == "mask" and pixels.shape[2] == 1 else pixels
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {_type_text(field)}" for field in self._fields)
+        n = f"{self._count}" if self._indices is None else f"{len(self)} of {self._count}"
+        return f"Dataset({self._path!r}, {n} samples, {{{columns}}})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(field.name)}</td><td>{escape(_type_text(field))}</td>"
+            f"<td>{field.n_variants}</td><td>{field.max_item_nbytes:,}</td></tr>"
+            for field in self._fields
+        )
+        kind = "folder" if self._is_folder else "data set"
+        return (
+            f"<div><table><caption>{kind} <code>{escape(self._path)}</code>: {len(self):,} samples"
+            "</caption><tr><th>field</th><th>type</th><th>variants</th><th>largest item, bytes</th>"
+            f"</tr>{rows}</table>{self._pictures()}</div>"
+        )
+
+    def _pictures(self) -> str:
+        """Returns the first samples as pictures, for notebooks. A bad one is left out."""
+        if not any(field.type in ("image", "mask") for field in self._fields):
+            return ""
+        label = next((field.name for field in self._fields if field.type == "int"), None)
+        names = self.class_names(label) if label is not None else None
+        shown = []
+        for i in range(min(len(self), notebook.MOST)):
+            try:
+                sample = self._sample_of(self._sample(i))
+            except (PenstockError, OSError):
+                continue
+            caption = "" if label is None else f" {names[sample[label]] if names else sample[label]}"
+            shown.append(sample._figure(f"{i}{caption}", None))
+        return "".join(shown)
+
+
+def _view(dataset: Dataset, indices: npt.NDArray[np.uint64]) -> Dataset:
+    """Returns a view of the open data set with these sample numbers."""
+    view = object.__new__(type(dataset))
+    view.__dict__.update(dataset.__dict__)
+    view._indices = indices
+    return view
+
+
+def _reopened(
+    kind: type[Dataset],
+    arguments: tuple[Any, ...],
+    indices: npt.NDArray[np.uint64] | None,
+    token: tuple[str, bytes, bytes] | None = None,
+) -> Dataset:
+    """Restores a pickled data set or view. Those of older versions have no token, and fewer arguments."""
+    path, labels, allow_unreadable, masks, files, *more = arguments
+    dataset = kind(
+        path, labels=labels, allow_unreadable=allow_unreadable, masks=masks, files=files, ignore_labels=bool(more and more[0])
+    )
+    if token is not None:
+        _check_token(dataset, token)
+    return dataset if indices is None else _view(dataset, indices)
+
+
+def _check_token(dataset: Dataset, token: tuple[str, bytes, bytes]) -> None:
+    """Raises StateError if it is not the data set that was pickled. Inodes and times count on the same machine only."""
+    boot, of_bytes, listed = dataset._token()
+    here, wanted = (of_bytes, token[1]) if boot == token[0] else (listed, token[2])
+    if here != wanted:
+        raise StateError(
+            f"another data set, or a changed one, lies at this path than the one that was pickled: it has the identity "
+            f"{here.hex()}, that one had {wanted.hex()}",
+            dataset=dataset._path,
+        )
+
+
+def _mask_of(values: Any, n: int) -> npt.NDArray[np.bool_]:
+    import numpy as np
+
+    mask = np.asarray(values)
+    if mask.shape != (n,) or mask.dtype.kind != "b":
+        raise ArgumentError(f"a filter's mask is {n} bools, one per sample, not {mask.dtype} {mask.shape}")
+    return mask
+
+
+def _mixed(numbers: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
+    """Returns 64 pseudo-random bits, a function of (seed, number): the finalizer of splitmix64, twice."""
+    import numpy as np
+
+    words = [np.array([seed & (2**64 - 1)], np.uint64), numbers]
+    keys = np.zeros(1, np.uint64)
+    for word in words:
+        keys = (keys ^ word) + np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
+        keys ^= keys >> np.uint64(31)
+    return keys
+
+
+def _type_text(field: Field) -> str:
+    if field.type == "array":
+        shape = ", ".join(map(str, field.shape)) if field.shape else "..."
+        classes = f", {field.n_classes} classes" if field.n_classes else ""
+        return f"{field.dtype} ({shape}){classes}"
+    if field.type == "int" and field.n_classes:
+        return f"int, {field.n_classes} classes"
+    return field.type
+
+
+def _stored_array(field: Field, item: dict[str, Any], data: bytes) -> Any:
+    import numpy as np
+
+    if field.type != "array":
+        return np.frombuffer(bytearray(data), "<f4").reshape(-1, 4 if field.type == "boxes" else 3)
+    shape = item["shape"] or field.shape
+    if field.dtype == "bfloat16":
+        import torch  # numpy has no bfloat16
+
+        return torch.frombuffer(bytearray(data), dtype=torch.bfloat16).reshape(shape)
+    return np.frombuffer(bytearray(data), field.dtype).reshape(shape)
+
+
+door(__name__, "penstock.dataset")

@@ -1,0 +1,323 @@
+"""Packs folders and data sets, changes data sets in place, and verifies them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _native
+from ..base import options as _options
+from ..base.public import public
+from ..errors import ArgumentError, from_parts
+from . import image as _image
+from .dataset import mask_columns
+from .pack_report import BadSample, PackReport, Progress, VerifyReport, collector
+from .writer import APPEND, CREATE, KEPT_LISTED, RESUME, Path
+
+__all__ = ["pack", "repack", "verify"]
+
+
+def _form_numbers(forms: Sequence[str] | None) -> list[int]:
+    return [0 if form == "original" else _image.form_number(form) for form in forms or ()]
+
+
+def pack(
+    source: Path,
+    destination: Path,
+    *,
+    forms: Sequence[str] | None = None,
+    mask_forms: Sequence[str] | None = None,
+    tier: str | None = None,
+    effort: int | None = None,
+    max_error: int = 0,
+    of_lossy: bool = False,
+    labels: Path | None = None,
+    allow_unreadable: bool = False,
+    resume: bool = False,
+    append: bool = False,
+    on_error: str = "raise",
+    verify_samples: bool = False,
+    verify_pixels: bool = False,
+    num_workers: int | None = None,
+    shard_size: int | str = "1GiB",
+    commit_size: int | str = "256MiB",
+    progress: Progress | None = None,
+    masks: Sequence[str] = (),
+    made_for: str | None = None,
+    add_classes: bool = False,
+    plan: Path | None = None,
+    resize: int | None = None,
+    coco: Path | None = None,
+    voc: bool = False,
+    citypersons: bool = False,
+    split: str | None = None,
+    paint: Sequence[str] = (),
+    bad_annotations: str = "raise",
+    ignore_labels: bool = False,
+) -> PackReport:
+    """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
+
+    From a data set, the samples' order, names, labels and other fields stay as they are.
+
+    Args:
+        source, destination: the folder (or data set), and the directory to make.
+        forms: the forms in which each image is stored. "pli-jpeg": JPEGs as PLI of their own coefficients (smaller, the
+            same pixels, the file can be restored), other files as they are. "original": the file's own bytes; from a
+            data set, the original's, so that "pli-jpeg" becomes the JPEG again. Also "raw", "pli", "jpeg" (only from
+            JPEGs and "pli-jpeg"), ... Several forms make variants, the preferred one first. None: "pli-jpeg", but an
+            image that a data set stores in several forms keeps them all.
+        mask_forms: the forms for masks; None: as in the source.
+        tier, effort, max_error: for the form "pli", as for :func:`penstock.pli.encode`: "fast", "small" or "dense"
+            (None: "small"), 1 to 5 (None: 3), 0 (lossless) to 127. Masks are always lossless. Images that are PLI
+            already are kept, unless one of these arguments is given and they were encoded otherwise.
+        of_lossy: make "pli" from JPEGs and lossy WebP too, which makes them larger. Otherwise such images cannot be
+            used, unless max_error is given.
+        labels, masks, allow_unreadable, ignore_labels: as for :class:`Dataset`.
+        append: add to a finished data set. A name that exists already is an error. Forms and settings of "pli" are
+            those of that data set unless they are given.
+        resume: continue an interrupted run (also one with ``append``).
+        on_error: "raise" stops at the first image that cannot be used; "skip" leaves it out and lists it in the
+            report's ``bad``, and leaves out files and folders that cannot be read, as with ``allow_unreadable``.
+        verify_samples: decode every image and sound once, so that bad ones are found now.
+        verify_pixels: the older name of ``verify_samples``.
+        num_workers: threads; None: as many as the process may use.
+        progress: called now and then with (samples done, samples in all, bytes in, bytes out). If it returns true, the
+            run is cancelled.
+        made_for: "upright" or "stored": the picture that masks, boxes and keypoints were made for, where an image has
+            an EXIF orientation and the source does not state it: see :class:`Mask`. Not when appending.
+        add_classes: with ``append``: classes of the source that the data set does not have are added behind its own.
+            Otherwise they are an error.
+        plan: a plan file of ``penstock plan``: for classes of samples the shares that are stored in certain forms. Each
+            sample of a class gets the forms that are farthest behind their share, in the order of samples. Samples of no
+            class stay as they are. Goes without ``forms`` and ``tier``; not when appending.
+        resize: store images whose shorter side is longer than this after ``Resize(resize)``, upright, with the masks,
+            boxes and keypoints of their sample; others stay as they are. Resized images are raw pixels where ``forms``
+            says "raw", and PLI where it says anything else. A loader whose transforms begin with the same Resize
+            delivers the same bits as from the whole images, in the images' own channels (or gray as RGB, or RGBA
+            without alpha) and bits; other channels or bits may differ by rounding, and other transforms see smaller
+            images. The original pixels are not kept. Not with ``plan`` or ``resume``.
+        coco: a file of COCO JSON; ``source`` is the folder of its images.
+        voc, citypersons: ``source`` has the layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
+        split: with ``voc`` and ``citypersons``: the samples of one split, such as "train".
+        paint: with ``coco``: "mask" (classes) and "instances" (objects) are drawn from polygons and run lengths.
+        bad_annotations: an annotation that cannot be stored, such as a box without area: "raise" makes its sample a bad
+            one, "drop" leaves it out and lists it in the report's ``dropped``.
+
+    The last six are explained in docs/imports.md, with the fields that they give. They go with ``forms``, ``mask_forms``,
+    ``tier``, ``effort``, ``max_error``, ``made_for``, ``resume``, ``on_error``, ``num_workers``, ``shard_size``,
+    ``commit_size`` and ``progress``.
+
+    To continue an interrupted run (also after Ctrl-C), call it with ``resume=True`` and otherwise the same arguments.
+    """
+    forms, mask_forms, paint = _options.words(forms), _options.words(mask_forms), _options.words(paint) or ()
+    gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
+    if coco is not None or voc or citypersons:
+        others = {
+            "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append,
+            "ignore_labels": ignore_labels, "verify_samples": verify_samples or verify_pixels, "masks": masks,
+            "add_classes": add_classes, "plan": plan, "resize": resize,
+        }  # fmt: skip
+        wrong = [name for name, value in others.items() if value]
+        if wrong:
+            raise ArgumentError(f"coco, voc and citypersons go without {', '.join(wrong)}: pack, then change the data set")
+        return _pack_annotated(
+            os.fspath(source),
+            os.fspath(destination),
+            (None if coco is None else os.fspath(coco), voc, citypersons),
+            (split, tuple(paint), bad_annotations, made_for),
+            (forms, mask_forms, tier, effort, max_error),
+            resume=resume,
+            skip=_options.choice("on_error", on_error, ("raise", "skip")) == 1,
+            num_workers=num_workers,
+            shard_size=shard_size,
+            commit_size=commit_size,
+            progress=progress,
+        )
+    if split is not None or paint or bad_annotations != "raise":
+        raise ArgumentError("split, paint and bad_annotations go with coco, voc or citypersons")
+    if gives_pli and not append and plan is None and resize is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
+        raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
+    skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
+    bad: list[dict[str, Any]] = []
+    kept: list[dict[str, Any]] = []
+    writing = {
+        "mode": RESUME if resume else APPEND if append else CREATE,
+        "shard_nbytes": _options.nbytes("shard_size", shard_size),
+        "commit_nbytes": _options.nbytes("commit_size", commit_size),
+    }
+    opening = {"allow_unreadable": allow_unreadable or skip, "ignore_labels": bool(ignore_labels)}
+    options = {
+        "num_workers": max(1, _options.workers(num_workers)),
+        "verify_pixels": verify_samples or verify_pixels,
+        "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
+        "pli_effort": 0 if effort is None else _options.count("effort", effort, 1, 5),
+        "pli_max_error": _options.count("max_error", max_error, 0, 127),
+        "pli_of_lossy": of_lossy,
+        "made_for": _options.made_for(made_for),
+        "add_classes": add_classes,
+        "resize": 0 if resize is None else _options.count("resize", resize, 1, 65535),
+    }
+    report = _native.pack(
+        os.fspath(source),
+        os.fspath(destination),
+        None if labels is None else os.fspath(labels),
+        mask_columns(masks),
+        _form_numbers(forms),
+        _form_numbers(mask_forms),
+        options,
+        writing,
+        opening,
+        progress,
+        collector(bad, None) if skip else None,
+        collector(kept, None, KEPT_LISTED),
+        None if plan is None else os.fspath(plan),
+    )
+    return PackReport(**report, bad=bad, kept_jpeg=kept)
+
+
+def _pack_annotated(
+    source: str,
+    destination: str,
+    kind: tuple[str | None, bool, bool],
+    reading: tuple[str | None, tuple[str, ...], str, str | None],
+    storing: tuple[Sequence[str] | None, Sequence[str] | None, str | None, int | None, int],
+    **how: Any,
+) -> PackReport:
+    from .annotations import given as _imports_given
+    from .annotations import run
+
+    split, paint, bad_annotations, made_for = reading
+    forms, mask_forms, tier, effort, max_error = storing
+    for name in paint:
+        _options.choice("paint", name, _imports_given.PAINTS)
+    if len(set(paint)) != len(paint):
+        raise ArgumentError(f"paint names a field twice: {paint}")
+    of_images = "pli" in (forms or ())
+    of_masks = "pli" in (mask_forms or ()) or (bool(paint) and not mask_forms)
+    if (max_error != 0 and not of_images) or ((tier is not None or effort is not None) and not (of_images or of_masks)):
+        raise ArgumentError('tier, effort and max_error go with the form "pli", max_error with that of images')
+    if tier is not None:
+        _options.choice("tier", tier, _options.TIERS)
+    effort = 3 if effort is None else _options.count("effort", effort, 1, 5)
+    given = _imports_given.Given(
+        split,
+        paint,
+        _options.choice("bad_annotations", bad_annotations, ("raise", "drop")) == 1,
+        made_for,
+        None if mask_forms is None else tuple(mask_forms),
+        tier or "small",
+        effort,
+    )
+    image = run.image_field(forms, tier, effort, max_error)
+    found = run.open_source(source, given, *kind)
+    return run.run(found, destination, {"image": image, **found.schema()}, given=given, **how)
+
+
+def repack(
+    path: Path,
+    *,
+    plan: Path | None = None,
+    forms: Sequence[str] | None = None,
+    mask_forms: Sequence[str] | None = None,
+    tier: str | None = None,
+    effort: int | None = None,
+    max_error: int = 0,
+    of_lossy: bool = False,
+    verify_samples: bool = False,
+    verify_pixels: bool = False,
+    num_workers: int | None = None,
+    commit_size: int | str = "256MiB",
+    progress: Progress | None = None,
+) -> PackReport:
+    """Changes in which forms a finished data set stores its images, in place (``penstock repack`` with one operand).
+
+    Only samples that must change are written anew, and only shards that hold one of them. Order, names, labels and other
+    fields stay. The data set is whole at any time: it has the old content until the last step. After an interruption the
+    same call goes on; where all is done, as the last change, it has nothing to do. A :class:`Dataset` or :class:`Loader`
+    that has the old state open goes on reading it.
+
+    Args:
+        path: the data set.
+        plan, forms, mask_forms: what to store, as for :func:`pack`; one of them must be given, and ``forms`` not with
+            ``plan``.
+        tier, effort, max_error, of_lossy, verify_samples, verify_pixels, num_workers, commit_size, progress: as for
+            :func:`pack`.
+
+    A bad image ends the call, and so does a full disk, after which nothing is left of what was written.
+    """
+    forms, mask_forms = _options.words(forms), _options.words(mask_forms)
+    kept: list[dict[str, Any]] = []
+    if (tier is not None or effort is not None or max_error != 0 or of_lossy) and plan is None and \
+            "pli" not in (*(forms or ()), *(mask_forms or ())):
+        raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
+    options = {
+        "num_workers": max(1, _options.workers(num_workers)),
+        "verify_pixels": verify_samples or verify_pixels,
+        "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
+        "pli_effort": 0 if effort is None else _options.count("effort", effort, 1, 5),
+        "pli_max_error": _options.count("max_error", max_error, 0, 127),
+        "pli_of_lossy": of_lossy,
+    }
+    report = _native.pack(
+        os.fspath(path),
+        None,
+        None,
+        (),
+        _form_numbers(forms),
+        _form_numbers(mask_forms),
+        options,
+        {"commit_nbytes": _options.nbytes("commit_size", commit_size)},
+        {},
+        progress,
+        None,
+        collector(kept, None, KEPT_LISTED),
+        None if plan is None else os.fspath(plan),
+    )
+    return PackReport(**report, bad=[], kept_jpeg=kept)
+
+
+def verify(
+    path: Path,
+    *,
+    decode: bool = False,
+    restore: bool = False,
+    num_workers: int | None = None,
+    progress: Progress | None = None,
+    on_finding: BadSample | None = None,
+    labels: Path | None = None,
+    masks: Sequence[str] = (),
+    allow_unreadable: bool = False,
+    ignore_labels: bool = False,
+) -> VerifyReport:
+    """Reads a whole data set and compares every checksum. Faults are listed, not raised.
+
+    Args:
+        path: the data set, or a plain folder; the images of a folder are decoded.
+        decode: decode images too and compare their pixels' checksums.
+        restore: restore the JPEG files of "pli-jpeg" and compare their checksums.
+        num_workers: threads; None: as many as the process may use.
+        progress: as for :func:`pack`.
+        on_finding: called with the sample's name and a dict that describes the finding. If it returns true, the run
+            ends.
+        labels, masks, allow_unreadable, ignore_labels: for a plain folder, as for :class:`Dataset`.
+    """
+    findings: list[dict[str, Any]] = []
+    error, counts = _native.verify(
+        os.fspath(path),
+        None if labels is None else os.fspath(labels),
+        mask_columns(masks),
+        allow_unreadable,
+        bool(ignore_labels),
+        decode,
+        restore,
+        max(1, _options.workers(num_workers)),
+        progress,
+        collector(findings, on_finding),
+    )
+    if error is not None and (not findings or not os.path.exists(path)):
+        raise from_parts(error)  # verification was not possible
+    return VerifyReport(ok=error is None, **counts, findings=findings)
+
+
+public(__name__, "penstock.writer")

@@ -1,0 +1,78 @@
+"""What packing and verifying tell: the reports at their end, and what they call meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..base.public import public
+
+__all__ = ["PackReport", "VerifyReport"]
+
+Progress = Callable[[int, int, int, int], object]
+BadSample = Callable[[str, dict[str, Any]], object]
+
+
+class PackReport(NamedTuple):
+    """The result of :func:`pack`; sizes are in bytes, ``bad`` has a dict for each sample that was left out.
+
+    ``n_skipped`` counts files that ``allow_unreadable`` left out, ``n_resumed`` samples that were stored before.
+    ``n_pli_jpeg`` counts JPEGs that became PLI (their bytes before and after: ``jpeg_nbytes``, ``pli_jpeg_nbytes``),
+    ``n_kept_jpeg`` those that stay as they are; ``kept_jpeg`` has the reasons for the first 1000. ``n_restored_jpeg``
+    JPEGs were restored from "pli-jpeg" (``restored_pli_jpeg_nbytes`` before, ``restored_jpeg_nbytes`` after).
+    ``n_not_original`` images were requested as "original" but stay as they are, because only their pixels were kept.
+    ``notices`` lists parts of the source that the data set does not have, as :attr:`Dataset.notices`.
+    ``n_resized`` samples have smaller images than the source (``resize``). ``dropped`` has a dict, of ``name`` (the sample,
+    None: no sample of the source) and ``text``, for each annotation that ``bad_annotations="drop"`` left out.
+    The four before it are of :func:`repack`: ``n_changed`` samples were written in other forms, ``n_kept_files`` of ``n_files``
+    shards stay as they are; ``waits``: old shards are left because somebody reads the old state, and the next
+    :func:`repack` or append removes them.
+    """
+
+    n_samples: int
+    n_bad: int
+    n_resumed: int
+    n_skipped: int
+    nbytes_in: int
+    nbytes_out: int
+    n_pli_jpeg: int
+    jpeg_nbytes: int
+    pli_jpeg_nbytes: int
+    n_kept_jpeg: int
+    kept_jpeg_nbytes: int
+    n_restored_jpeg: int
+    restored_pli_jpeg_nbytes: int
+    restored_jpeg_nbytes: int
+    n_not_original: int
+    notices: list[dict[str, Any]]
+    bad: list[dict[str, Any]]
+    kept_jpeg: list[dict[str, Any]]
+    n_changed: int
+    n_kept_files: int
+    n_files: int
+    waits: bool
+    n_resized: int = 0
+    dropped: Sequence[dict[str, Any]] = ()
+
+
+class VerifyReport(NamedTuple):
+    """The result of :func:`verify`: ``findings`` has a dict for each finding."""
+
+    ok: bool
+    n_samples: int
+    n_items: int
+    n_bad: int
+    nbytes: int
+    findings: list[dict[str, Any]]
+
+
+def collector(found: list[dict[str, Any]], also: BadSample | None, most: int | None = None) -> BadSample:
+    def collect(name: str, what: dict[str, Any]) -> object:
+        if most is None or len(found) < most:
+            found.append({**what, "name": name})
+        return also(name, what) if also is not None else None
+
+    return collect
+
+
+public(__name__, "penstock.writer")

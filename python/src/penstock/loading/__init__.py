@@ -1,0 +1,1 @@
+"""The loader: its arguments, its passes over an epoch, what it delivers and what it counts; and TorchDataset."""

@@ -1,0 +1,849 @@
+"""The loader: batches in an order that is a pure function of (seed, epoch, data set)."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from .. import transforms as _transforms
+from ..base import options as _options
+from ..base.public import door
+from ..caching import cache as _cache
+from ..caching import fleet as _fleet
+from ..data.dataset import Dataset
+from ..errors import ArgumentError, PenstockError, StateError
+from ..functions import calls, loop
+from ..functions.counts import NO_FUNCTION
+from ..functions.place import Place, State
+from . import config as _loader_config
+from . import convert, live, plan_file, stages, table, tickets, tuples
+from . import fields as _loader_fields
+from . import options as _more
+from . import ragged as _ragged
+from . import state as _loader_state
+from . import stats as _stats
+from .make import Maker, place_behind
+from .passes import Pass, exiting, refuse_copies
+
+if TYPE_CHECKING:
+    from typing import Self, Unpack
+
+    from .arguments import (
+        Annotations,
+        CacheUse,
+        Decoding,
+        Forms,
+        Functions,
+        OnError,
+        Padded,
+        Pages,
+        Reading,
+        Share,
+        Watch,
+    )
+
+__all__ = ["Loader"]
+
+_SKIPPED = "skipped"  # of a state: how many batches skip_batch() went past
+
+_Ranks = tuple[int, int, str]  # rank, world size, their source
+
+_alive: weakref.WeakSet[Loader] = weakref.WeakSet()
+_log = logging.getLogger("penstock")
+
+
+@atexit.register
+def _close_all() -> None:
+    """Ends the threads while the interpreter still works; batches stay valid."""
+    exiting.set()
+    for loader in list(_alive):
+        loader._stop()
+
+
+class Loader(tickets.LikeDataLoader):
+    """Iterates over batches; one ``for`` is one epoch, and the epoch number advances by itself.
+
+    An epoch begins when its second batch is requested, and is over when its last one was received, whether more are
+    requested or not. ``next(iter(loader))`` alone, or an unused ``iter()``, takes no epoch unless it has one batch only:
+    the next ``for`` starts at the same place. A loop that ends later (``break``) has used its epoch. ``set_epoch``
+    and ``load_state_dict`` choose another place. ``len(loader)`` counts the batches of a whole epoch;
+    :attr:`remaining` and ``len(iter(loader))`` those that the pass under way has still to deliver.
+
+    A batch is a dict: the fields of the data set by name, and ``"index"``, the sample numbers (int64).
+    Images are (N, C, H, W) or (N, H, W, C) arrays, uint8 unless the chain normalises or ``dtype`` says
+    otherwise (floats without Normalize are scaled to 0..1); masks (N, H, W); int fields int64 (N); float
+    fields float32 (N). Arrays lie in the loader's memory, without a copy; a batch's memory is used again
+    only when all its arrays are gone. A field is a list of arrays if its rows differ in shape; text is a
+    list of str, JSON a list of objects, bytes a list of bytes. Sound is float32 (N, channels, samples), or
+    (N, channels, bins, frames) behind a spectrogram. Boxes and keypoints follow the
+    geometry of the image.
+
+    Rare arguments are members of small objects, such as :class:`Reading`; docs/arguments.md lists all of them by task. Keywords
+    that had another name before are read until 1.0, with a warning that gives the new one.
+
+    Args:
+        dataset: a :class:`Dataset` or a path.
+        batch_size: samples per batch and rank.
+        shuffle: a new global permutation in every epoch.
+        seed: 0 to 2**64-1; order and augmentation are functions of it. If ``weights`` or repeated ``indices``
+            deliver a sample several times in an epoch, each time is augmented differently.
+        transforms: a list of operations of ``penstock.transforms`` for the sample: geometric ones (resize, crops,
+            flips, pad) move its images, masks, boxes and keypoints together; colour operations and Normalize are
+            for its images; or one of operations on sound, for its audio fields. Or ``{"image": [...], "mask": [...],
+            "audio": [...]}``, chains per field. A mask or further image
+            without a chain follows the geometry of the sample's image (the field "image", else the first one). Its
+            own chain must contain that image's geometric operations (except for interpolation, antialias and fill);
+            otherwise ArgumentError names both chains and the first difference. Masks are interpolated by nearest,
+            or nearest-exact if their own chain has it.
+        device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of
+            fixed shape lie on that GPU: images and masks (which then need one size: a Resize or a crop),
+            int and float fields, fixed arrays and "index"; text, bytes, boxes and the like stay in host
+            memory. A batch is ready on the stream that is current where it is received, and its memory is
+            used again only after the stream that the array was handed to has passed its last use. The loader's
+            kernels have CUDA's lowest priority, which is also its default: a model's go first on a stream of a
+            higher one, ``torch.cuda.Stream(priority=-1)``. A :class:`Gpu` says also who decodes, and limits memory.
+        dtype: of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as numpy
+            or torch dtypes. None: float32 if the chain normalises, else uint8. Or a dict per field, also for
+            masks: ``{"mask": "int64"}``, or "uint8", "uint16", "int32", "float32": the numbers that are stored.
+            Masks without one are uint8 or uint16, as the first mask of the data set is stored. Sound is float32, or
+            float16.
+        layout: "NCHW", "NHWC", or "channels_last" (NCHW shape over NHWC memory); or a dict per field.
+        channels: of images: 1, 3 or 4; "stored": each image keeps its own, 1 to 4 (a batch is a list of arrays if
+            its images differ); None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
+        num_workers: decoding threads in this process. 0: the calling thread does all work. None:
+            PENSTOCK_NUM_THREADS, else the cores that affinity and control groups allow the process, divided among
+            the ranks that torchrun, Open MPI or srun started on this machine.
+        drop_last: whole batches only; False: the last batch may be short.
+        pad_epoch: without ``drop_last``, the epoch is padded from its start so that all ranks have equally many samples
+            (torch's DistributedSampler). False: no sample is repeated. Each is delivered once over all ranks, so
+            ranks may differ by one sample and sometimes by one batch: for validation, without collective operations per
+            batch. ``len()`` counts this rank's batches. Not with ``drop_last``.
+        rank, world_size: this rank, and the number of ranks; both or neither. If given, they are fixed. Else they are read
+            whenever an epoch begins, so the loader may be made before ``init_process_group``, by Lightning or before
+            ``mp.spawn``: from torch.distributed if it is initialised, torchrun (RANK, WORLD_SIZE), Open MPI (OMPI_COMM_WORLD_RANK,
+            ..._SIZE) or a Slurm step that srun started (SLURM_PROCID, SLURM_STEP_NUM_TASKS); else 0 of 1. An epoch
+            under way keeps its ranks. ``stats()["ranks"]`` has their source; the logger "penstock" (INFO) reports
+            it when they change.
+        order: "sequential", "shuffled" or "pages", the page-aware order, of which a :class:`Pages` says more. None: by
+            ``shuffle``.
+        indices: the samples to use, in this order, instead of all; positions in ``dataset`` if that is a view.
+        weights: one per sample: samples are drawn with replacement, as many as the data set has.
+        repeats: repeated augmentation: so many neighbouring rows are of the same sample, each augmented differently. An epoch
+            has as many rows as without, and so 1 / repeats of the samples; ``repeats`` epochs in a row, from a multiple of
+            it on, have each sample that often. Not with ``order="pages"``.
+        on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for bad samples: damaged,
+            cut short, of an unsupported kind, one missing file of a folder, or one of which ``Functions.sample`` raises.
+            They are listed in :attr:`quarantine`. Other faults always end the epoch with their own error: a dead mount, a
+            lost folder, a missing permission, a memory limit, an operation that cannot be applied. An :class:`OnError` also
+            limits them.
+        host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB". If it is scarce,
+            loading takes longer, but no sample is lost. Arrays of a batch keep its memory as long as you keep them;
+            but small arrays (up to 64 KiB, not pixels: labels, ``index``, boxes) are copies.
+        pin_memory: True: batches in host memory lie in page-locked memory, made by the CUDA driver, from which
+            ``tensor.to("cuda", non_blocking=True)`` copies while the CPU goes on; UnsupportedError without a driver or a
+            GPU. "auto": page-locked memory if driver and GPU are there, else plain memory, counted in
+            ``stats()["fallbacks"]["pin"]``. Small copies (see ``host_memory``) and fields with rows of different
+            shapes are in plain memory. A batch may be dropped while
+            CUDA's default stream, torch's usual one, copies it, on the GPU that is current where the loader is made (else
+            GPU 0): its memory is written again only after that. Keep what another stream copies until it has. While the
+            GPU is behind, more batches are made, within ``host_memory``. Tested without a GPU only.
+        prefetch: batches prepared ahead, 1 or more.
+        fields: names of the fields to deliver; None: all.
+        encoded: names of image and audio fields to deliver as stored bytes.
+        forms: ``{"pli": 0.6, "raw": 0.4}``: where samples of a packed data set are stored in several forms, the part of the
+            rows that are read in each; a :class:`Forms` says more. None: of each sample the first variant.
+        views: several views of a sample's image (SimCLR, SwAV, DINO): ``{"global": (2, [...]), "local": (6, [...])}``, each
+            with operations and draws of its own. ``batch["global"]`` is (N, 2, C, H, W). Operations alone, without a
+            count, make one view, (N, C, H, W); ``(2, [...], "photo")`` names the image, which is else the sample's.
+            Operations must fix the size. The image is decoded once for all its views where that decodes fewer pixels.
+            View 0, the first, is what ``transforms`` would give. The image itself is delivered only if ``fields`` names
+            it. Masks, boxes and keypoints do not follow views. ``dtype["image"]`` and the like count for its views. For
+            batches in host memory, at most 64 views; not with ``Decoding.scaled`` or ``mix`` (docs/views.md).
+        mix: :class:`~penstock.transforms.MixUp`, ``CutMix``, or a list, of which each batch draws one. Mixes the images of one
+            size within the batch (the first image field) and makes ``label`` float32 (N, classes). Numbers are drawn from seed,
+            epoch and the batch's first position; another number of ranks pairs others. Not with masks, boxes or keypoints.
+            Or one :class:`~penstock.transforms.Mosaic`, which moves them with the images and leaves labels alone.
+        output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
+            ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
+            loader is made, else numpy arrays, or on a GPU "dlpack".
+        as_tuple: True: a batch is (image, label): the first image that is delivered, and the int field "label", or the
+            only one. A list of names: the arrays of these names, in that order. Not with ``collate_fn``.
+        ragged: what becomes of fields whose rows differ in shape: boxes, keypoints, arrays of any shape, and images, masks
+            and sound of several sizes (docs/batches.md). "list": a list of arrays, or one array if all rows of the batch
+            happen to have one shape. "padded", or a :class:`Padded`: always one array (N, longest, ...), with int64
+            ``<name>_counts`` (N), or for images and masks ``<name>_sizes`` (N, 2) of height and width. "offsets": the rows
+            one after another, (total, ...), with ``<name>_offsets`` (N + 1), as torch.nested has them; images, masks and
+            sound are flat then, with ``<name>_shapes``. Or a dict per field. None: "list". Fields whose rows have one shape
+            stay as they are.
+        collate_fn: called with each batch's dict; its result is what the iteration yields.
+        cache: memory that keeps stored bytes as they are read, until it is full, and evicts nothing: later epochs do
+            not read these. Bytes, or a text like "8GiB" or "50%" (of the data set's bytes): for this loader alone; a
+            :class:`Cache`: shared by all loaders of this process that are given it. It is no part of ``host_memory``.
+            "host": the host cache (:meth:`Cache.host`), which all processes of this user share; its service is started
+            if none runs. "auto": the host cache if its service runs; else half of the memory that is available, if the
+            data set is larger than what is available, so that the page cache cannot hold it, and if this is the
+            machine's only rank; else none. The logger "penstock" (INFO) reports the choice. None: no cache.
+            ``stats()["cache"]`` counts. A :class:`CacheUse` says also in which form it keeps images, at which resolution,
+            and which samples.
+        fleet: memcached servers that keep stored bytes for all ranks: a :class:`Fleet`, or its ``servers`` as text or
+            list. They are asked for what the cache does not have, and get in the background what they do not have
+            either, so that all ranks together read each item from storage once. What a server of this host has, the
+            cache does not keep, too. "auto": those of the variable PENSTOCK_FLEET, if it is set. None: no fleet.
+            ``stats()["tiers"]`` counts and times what cache, fleet and storage gave.
+        share: name of a group, or a :class:`Share`. Loaders of this user on this machine that name the same group, data set,
+            order, seed, fields and transforms get their batches from one preparation by the host service
+            (``penstock serve``): each sample is read, decoded and augmented once per epoch for all of them
+            (docs/sharing.md). Batches are the same to the bit as without ``share``, and may be written to. A loader that is
+            far behind the others, or without the service, prepares its batches itself: ``stats()["share"]`` counts.
+            ``cache="auto"`` then means none. On a GPU CPUs prepare, too, and each loader brings the rows to its GPU: not
+            with ``Gpu.decode="gpu"`` or ``Decoding.scaled``.
+        plan: of :func:`penstock.plan`, or its file: threads, batches ahead, cache, placement and forms of the plan take the
+            place of arguments that have their defaults, and its schedule of sizes is followed (:meth:`set`).
+        reading: a :class:`Reading`: how storage is read.
+        decoding: a :class:`Decoding`: how images become pixels.
+        annotations: an :class:`Annotations`: how masks, boxes and keypoints follow the image.
+        functions: a :class:`Functions`: your own functions on samples and batches.
+        watch: a :class:`Watch`: a line of speeds while training, and a trace file.
+
+    Safe to leave early: ``break``, exceptions, handlers of signals and Ctrl-C lose and repeat nothing. A batch that
+    you did not receive comes next, and the state says so (docs/guide/interrupts.md); :meth:`skip_batch` goes past it. In
+    a forked child the loader rebuilds itself at first use. It is pickled by its arguments and its state. One
+    iteration at a time: a new ``iter()`` ends the previous one.
+    """
+
+    _assumed: Mapping[str, str] = {}  # by argument, where nobody said it: what was taken, in words (stalls/measure/usual.py)
+
+    def __init__(
+        self,
+        dataset: Dataset | str | os.PathLike[str],
+        batch_size: int = 1,
+        *,
+        shuffle: bool = False,
+        seed: int = 0,
+        transforms: Mapping[str, Sequence[_transforms.Transform]] | Sequence[_transforms.Transform] | None = None,
+        device: Any = "cpu",
+        dtype: Any = None,
+        layout: str | Mapping[str, str] = "NCHW",
+        channels: int | str | Mapping[str, int | str] | None = None,
+        num_workers: int | None = None,
+        drop_last: bool = False,
+        pad_epoch: bool = True,
+        rank: int | None = None,
+        world_size: int | None = None,
+        order: str | Pages | None = None,
+        indices: Any = None,
+        weights: Any = None,
+        repeats: int = 1,
+        on_error: str | OnError = "raise",
+        host_memory: int | str = "4GiB",
+        pin_memory: bool | str = False,
+        prefetch: int = 2,
+        fields: Iterable[str] | None = None,
+        encoded: Iterable[str] = (),
+        forms: Mapping[str | int, float] | Forms | None = None,
+        views: Mapping[str, Any] | None = None,
+        mix: _transforms.Mix | Sequence[_transforms.Mix] | None = None,
+        output: str = "auto",
+        as_tuple: bool | Sequence[str] = False,
+        ragged: str | Padded | Mapping[str, str | Padded] | None = None,
+        collate_fn: Callable[[Any], Any] | None = None,
+        cache: _cache.Cache | int | str | CacheUse | None = "auto",
+        fleet: _fleet.Fleet | str | Iterable[str] | None = "auto",
+        share: str | Share | None = None,
+        plan: Any = None,
+        reading: Reading | None = None,
+        decoding: Decoding | None = None,
+        annotations: Annotations | None = None,
+        functions: Functions | None = None,
+        watch: Watch | None = None,
+        **older: Unpack[table.OldArguments],
+    ) -> None:
+        parameters = locals()
+        given = {name: parameters[name] for name in table.PARAMETERS}
+        self._start_with(table.flat(given, older, "Loader", 2)[0])
+
+    @classmethod
+    def _of(cls, flat: Mapping[str, Any]) -> Self:
+        """Makes a loader of flat arguments (loading/table.py). Those that are missing have their defaults."""
+        loader = cls.__new__(cls)
+        loader._start_with(table.completed(flat))
+        return loader
+
+    def _start_with(self, flat: Mapping[str, Any]) -> None:
+        given = table.converted(flat)
+        given["output"] = _options.output_kind(given["output"], given["device"])
+        given["schedule"] = None  # a plan may have one
+        plan = given.pop("plan")
+        if plan is None:
+            return self._start(given, os.getpid())
+        plan = plan_file.read(getattr(plan, "data", plan))
+        self._start(plan_file.applied(given, plan), os.getpid())
+        if warning := plan_file.foreign(plan, self._dataset._count):
+            _log.warning("%s: %s", self._dataset.path, warning)
+
+    def _start(self, given: dict[str, Any], maker: int) -> None:
+        before = set(self.__dict__)  # attributes of a subclass, which are pickled
+        self._made_by = maker  # the process whose call made it; 0: it was pickled
+        dataset = given["dataset"]
+        if not isinstance(dataset, Dataset):
+            dataset = given["dataset"] = Dataset(dataset)
+        self._given = given
+        self._dataset: Dataset = dataset
+        self._data = dataset._native.again()  # stays open if the data set is closed
+        self._facts: _loader_state.Facts | None = None  # of the data set, once they were asked for
+        self._output: str = given["output"]
+        self._collate: Callable[[Any], Any] | None = given["collate_fn"]
+        if given["as_tuple"] is not False and self._collate is not None:
+            raise ArgumentError("as_tuple is not for loaders with a collate_fn, which gets the batch's dict")
+        self._names = tuples.names(given["as_tuple"], dataset, given)
+        self._ranks: _Ranks | None = None  # of the newest pass
+        if given["rank"] is not None or given["world_size"] is not None:
+            _options.ranks(given["rank"], given["world_size"])  # wrong ones raise an error here
+        self._wrap = convert.wrapper(self._output)
+        _ragged.check_names(given, dataset)
+        fields = _loader_fields.FieldOptions(given, dataset, self._output)
+        self._native_options = _more.native_options(given, dataset, fields.all())
+        self._encoded, self._channels_last = fields.encoded, fields.channels_last
+        self._labels = _more.add_mix(given, dataset, self._output == "torch", self._native_options)
+        functions = calls.of(given)
+        self._is_random = fields.is_random or given["mix"] is not None or calls.draws(functions)
+        self._functions = functions and loop.Pipeline(functions, given, dataset, self._native_options["host_memory"])
+        self._maker = Maker(self._functions)
+        self._closed = False
+        self._final: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
+        self._serial = 0  # of the newest pass
+        self._epoch = 0  # of the newest pass
+        self._next_epoch = 0
+        self._passing = False  # the state is a place within the newest pass
+        self._pending: State | None = None  # the place where the next pass begins, if one was set
+        self._loaded = False  # that place came from load_state_dict, and no set_epoch followed
+        self._began: State | None = None  # where the newest pass began; None: that does not count any more
+        self._asked = False  # its second batch was requested, or one was skipped
+        self._newest: Callable[[], Pass | None] = lambda: None  # the newest pass, while someone holds it
+        self._n_peeks = 0  # number of passes in a row that ended after their first batch
+        self._n_skipped = 0  # batches that skip_batch() went past
+        self._over = False  # the newest pass ended in the parent process
+        self._cache, self._cache_choice = _cache.chosen(
+            given["cache"], dataset._native.nbytes, given["storage"] == "memory", given["share"] is not None
+        )
+        no_fleet = given["fleet"] == "auto" and given["cache_resolution"] == "training"  # it keeps whole images
+        self._fleet = None if no_fleet else _fleet.chosen(given["fleet"], given["storage"] == "memory")
+        if self._cache_choice:
+            _log.info("%s: %s", dataset.path, self._cache_choice)
+        self._changes = stages.Changes(given["schedule"], given["share"] is not None)
+        self._native = self._make_native()
+        self._changes.begin(stages.Settings(*self._native.settings()))
+        self._live = live.Live() if live.wanted(given["live"]) else None
+        self._received = [Place(self._native.state(), 0, 0)]  # of the newest pass; its Pass writes it
+        self._n_batches = 0  # when it was last counted
+        self._own_names = frozenset({*self.__dict__, "_own_names"} - before)
+        _alive.add(self)
+
+    # Arguments for the C library ---------------------------------------------------------------------
+
+    def _make_native(self) -> _native.Loader:
+        try:
+            native = self._make_native_with_cache()
+        except (PenstockError, OSError, MemoryError) as error:  # a foreign service, or limits of this process
+            if self._cache is None or self._cache._host is None or not self._cache_choice:
+                raise
+            self._cache, self._cache_choice = None, f"no cache: that of the host service fails: {error}"  # "auto" must not fail
+            _log.warning("%s: %s", self._dataset.path, self._cache_choice)
+            native = self._make_native_with_cache()
+        if any(self._changes.made):
+            native.set(*self._changes.made)
+        _cache.tell(self._dataset.path, native.stats()["host_reason"])
+        return native
+
+    def _make_native_with_cache(self) -> _native.Loader:
+        options = dict(self._native_options)
+        if self._cache is not None:
+            options["cache"] = self._cache._open()
+        if self._fleet is not None:
+            options["fleet"] = self._fleet._open()
+        if self._cache is None and self._cache_choice:  # "auto" chose no cache
+            options.pop("cache_plan", None)
+            del options["cache_resolution"]
+            if self._fleet is None:
+                del options["cache_form"]
+        return _native.Loader(self._dataset._native, options)
+
+    def _cache_kept(self) -> tuple[str, str, str]:
+        """Returns what "auto" chose, and the form and resolution of what the cache keeps."""
+        given = self._given
+        return self._cache_choice, *(("", "") if self._cache is None else (given["cache_form"], given["cache_resolution"]))
+
+    # Iteration --------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """The number of batches of this rank in a whole epoch: the one under way, else the next one."""
+        if not self._closed:
+            if not self._passing:
+                self._follow_schedule(self.epoch)
+            rank, world_size, _ = self._ranks_now()
+            self._n_batches = self._native.n_batches(0, rank, world_size)
+        return self._n_batches
+
+    def __getitem__(self, i: object) -> Any:
+        raise TypeError(
+            "a Loader gives batches by iteration, not samples by number: iterate over it, or give torch's DataLoader a "
+            "penstock.TorchDataset"
+        )
+
+    def _ranks_now(self) -> _Ranks:
+        """Returns the ranks of the pass under way, else those of an epoch that would begin now."""
+        if self._passing and self._ranks is not None:
+            return self._ranks
+        return _options.ranks(self._given["rank"], self._given["world_size"])
+
+    def _take_ranks(self, native: _native.Loader) -> None:
+        """Begins an epoch, with the ranks of this moment."""
+        ranks = _options.ranks(self._given["rank"], self._given["world_size"])
+        if ranks != self._ranks:
+            _log.info("%s: rank %d of %d, from %s", self._dataset.path, *ranks)
+        native.set_ranks(*ranks[:2])
+        self._ranks = ranks
+
+    def __iter__(self) -> Iterator[Any]:
+        refuse_copies(self._dataset.path, self._made_by, self._given["world_size"])
+        native = self._open()
+        self._take_ranks(native)
+        self._serial += 1
+        self._warn_of_peeks()
+        received = list(self._received)
+        self._begin(native, self._pending or self._again(), received)
+        newest = Pass(received, self, self._serial)
+        self._newest = weakref.ref(newest)
+        return newest
+
+    def _begin(self, native: _native.Loader, place: State | None, received: list[Place]) -> None:
+        """Begins a pass at `place`, or a whole one of the next epoch. `received` is the list with the pass's place."""
+        self._maker.begin()
+        if place is None or place[1] == 0:
+            self._follow_schedule(self._next_epoch if place is None else place[0])
+        if place is not None:
+            native.resume(place)
+        else:
+            native.begin(self._next_epoch)
+        start = native.state()
+        here = Place(start, 0, native.n_batches(start[1], *(self._ranks or self._ranks_now())[:2]))
+        # No call from here on, so that no signal's handler sees a part of it.
+        received[0], self._received, self._began = here, received, start
+        self._epoch, self._next_epoch = start[0], start[0] + 1
+        self._pending, self._passing, self._over, self._asked, self._loaded = None, True, False, False, False
+
+    def _again(self) -> State | None:
+        """Returns where the next pass begins because the newest one does not count: nobody got more than its first batch,
+        which is not its last one. None: it counts."""
+        _, taken, left = self._received[0]
+        return None if self._asked or (taken and not left) else self._began
+
+    def _warn_of_peeks(self) -> None:
+        peeked = self._pending is None and self._received[0].taken == 1 and self._again() is not None
+        self._n_peeks = self._n_peeks + 1 if peeked else 0
+        if self._n_peeks == 3:
+            text = "next(iter(loader)) gives the first batch of the same epoch each time: keep the iterator, or call set_epoch()"
+            warnings.warn(text, stacklevel=3)
+
+    @property
+    def remaining(self) -> int:
+        """The number of batches that the pass under way (also after ``break``) has still to deliver.
+
+        Before a pass: that of the next one, which is the rest of a resumed epoch.
+        """
+        if self._passing:
+            return self._received[0].left
+        position = 0 if self._pending is None else self._pending[1]
+        rank, world_size, _ = self._ranks_now()
+        if position == 0 or self._native.n_batches(position, 0, world_size) == 0:  # then the next epoch
+            return len(self)
+        return self._native.n_batches(position, rank, world_size)
+
+    def _open(self) -> _native.Loader:
+        """Returns the native loader of this process. A forked child makes its own."""
+        if self._closed:
+            raise StateError("the loader is closed", dataset=self._dataset.path)
+        if self._native.pid != os.getpid():
+            state = self._received[0].state
+            self._native = self._make_native()
+            self._maker.begin()
+            if self._functions is not None:
+                self._functions.mend()
+            if self._passing and self._ranks is not None:
+                self._native.set_ranks(*self._ranks[:2])
+                self._over = state[0] != self._epoch
+                if not self._over:
+                    self._native.resume(state)
+            _alive.add(self)
+        return self._native
+
+    def _make(self, serial: int, here: Place) -> tuple[Any, Place] | None:
+        """Makes the batch after `here`, for the pass of that number; see Pass."""
+        if serial != self._serial:
+            text = "this iterator ended when another one was made from the same loader"
+            raise StateError(text, dataset=self._dataset.path)
+        native = self._open()
+        if here.taken:  # the second batch is requested
+            self._asked = True
+            if self._live is not None:
+                self._live.batch(self, ends=False)
+        made = None if self._over else self._maker.make(self, native, here)
+        if made is None:
+            self._passing, self._began = False, None
+            if self._live is not None:
+                self._live.batch(self, ends=True)
+        return made
+
+    def _arrays(self, batch: _native.Batch) -> dict[str, Any]:
+        return convert.to_dict(batch, self._wrap, self._encoded, self._channels_last, self._labels)
+
+    def _deliver(self, batch: Any) -> Any:
+        if isinstance(batch, tuple):
+            arrays = batch[0]
+        else:
+            arrays = self._arrays(batch)
+            if self._functions is not None:
+                arrays = self._functions.here(batch, arrays, self._one)
+        if self._collate is None:
+            return arrays if self._names is None else tuples.of(arrays, self._names)
+        try:
+            return self._collate(arrays)
+        except StopIteration as error:  # it would look like the end of the epoch
+            raise RuntimeError("collate_fn raised StopIteration") from error
+
+    def fetch(self, samples: Sequence[int], epoch: int | None = None) -> dict[str, Any]:
+        """Makes a batch of samples, by number in the whole data set, in the calling thread, with the randomness of
+        ``epoch``.
+
+        Does not disturb a running iteration. With ``on_error="replace"`` another sample replaces a bad one (in host
+        memory); otherwise errors are raised.
+        """
+        import numpy as np
+
+        numbers = np.asarray(samples)
+        if numbers.ndim != 1 or numbers.size == 0 or numbers.dtype.kind not in "iu":
+            raise ArgumentError("samples is a list of sample numbers, at least one")
+        if int(numbers.min()) < 0 or int(numbers.max()) >= self._dataset._count:
+            raise IndexError(f"samples are 0 to {self._dataset._count - 1}, not {samples!r}")
+        wanted = self.epoch if epoch is None else _options.count("epoch", epoch, 0, 2**64 - 1)
+        batch = self._open().fetch(wanted, np.ascontiguousarray(numbers, np.uint64))
+        arrays = convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
+        return arrays if self._functions is None else self._functions.here(batch, arrays, self._one, whole=False)
+
+    def _one(self, epoch: int, sample: int) -> dict[str, Any]:
+        """Returns the values of a sample, as sample_function gets them."""
+        import numpy as np
+
+        batch = self._open().fetch(epoch, np.array([sample], np.uint64))
+        return calls.values_of(convert.to_dict(batch, self._wrap, self._encoded, self._channels_last), 0)
+
+    def replay(self, step: int, epoch: int | None = None) -> Any:
+        """Makes batch ``step`` of an epoch (None: the newest one) of this rank again, with the same bits."""
+        wanted = self._epoch if epoch is None else _options.count("epoch", epoch, 0, 2**64 - 1)
+        number = _options.count("step", step, 0, 2**64 - 1)
+        native = self._open()
+        if not self._passing:  # a new or forked loader does not know its rank yet
+            native.set_ranks(*(self._ranks or self._ranks_now())[:2])
+        return self._deliver(native.replay(wanted, number))
+
+    # Place ------------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the iteration under way (also after ``break``), else of the next one."""
+        if self._passing:
+            return self._epoch
+        return self._next_epoch if self._pending is None else self._pending[0]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch of the next ``for``, which starts at its first batch.
+
+        The first call after :meth:`load_state_dict` keeps the loaded place if it names the state's epoch: frameworks that
+        resume name the epoch that they go on with.
+        """
+        wanted = _options.count("epoch", epoch, 0, 2**64 - 1)
+        if self._loaded and self._pending is not None and self._pending[0] == wanted:
+            self._loaded = False
+            return
+        self._loaded, self._next_epoch = False, wanted
+        self._pending = self._began = None
+        self._passing = False
+
+    def skip_batch(self) -> None:
+        """Goes past the next batch, which is not made: one of which ``collate_fn`` or a function always raises.
+
+        In a pass that is the batch that its iterator would give next, so keep the iterator: ``next(iterator)`` gives the
+        batch behind it. Before a pass it is the first one of the next ``for``. On several ranks each of them skips.
+        ``stats()["skipped"]`` counts, and :meth:`state_dict` has the count, as the place. StateError: the epoch is over.
+        """
+        self._skip(1)
+        self._n_skipped += 1
+
+    def _skip(self, n: int) -> None:
+        """Goes past n batches, at most to the epoch's end."""
+        native = self._open()
+        rank, world_size, _ = self._ranks_now()
+        stride = self.batch_size * world_size
+        if self._passing:
+            here = self._received[0]
+            if here.left == 0:
+                raise StateError("no batch is left of this epoch that could be skipped", dataset=self._dataset.path)
+            self._maker.leave(here)
+            self._asked = True
+            state = place_behind(here.state, here.left, n, stride)
+            self._received[0] = Place(state, here.taken + min(n, here.left), max(0, here.left - n))
+            return
+        start = self._pending or (self._next_epoch, 0, *native.state()[2:])
+        self._pending = place_behind(start, native.n_batches(start[1], rank, world_size), n, stride)
+
+    def set(self, *, size: int | tuple[int, int] | None = None, batch_size: int | None = None) -> None:
+        """Changes size, batch_size or both from the next batch on, for progressive resizing (docs/training.md).
+
+        Within an iteration that is the next batch that you receive: what was prepared ahead is thrown away. Order, place
+        and random parameters stay. ``len(loader)`` counts batches of the new size, and :meth:`state_dict` has the settings.
+        Ranks that train together make the same call after the same batch. After an error the loader is as before: a
+        LimitError says how much ``host_memory`` is needed, and a loader with ``share`` raises UnsupportedError.
+
+        Args:
+            size: of pictures and masks: a number or (height, width). It becomes that of the last operation of each chain
+                that gives pictures one size: RandomResizedCrop, RandomCrop, CenterCrop, Letterbox, Resize to (height,
+                width). Earlier operations stay. ArgumentError: there is none, chains have different sizes, or later
+                operations change the size again. None: as it is.
+            batch_size: samples per batch and rank; None: as it is.
+        """
+        self._put(stages.wanted(size, batch_size))
+
+    def _put(self, settings: stages.Settings) -> None:
+        """Sets what is not 0 from the next batch on, if it differs from what is set."""
+        now = self._changes.made.over(self._changes.opened)
+        if settings.over(now) == now:
+            return
+        native = self._open()
+        here = self._received[0]
+        passes = self._passing and not self._over and here.state[0] == self._epoch
+        if passes and here.state != native.state():  # more is under way than was received
+            self._maker.begin()
+            native.resume(here.state)
+        native.set(*settings)
+        self._changes.made = settings.over(self._changes.made)
+        if passes:
+            state = native.state()
+            left = 0 if state[0] != self._epoch else native.n_batches(state[1], *self._ranks_now()[:2])
+            self._received[0] = Place(state, here.taken, left)
+            self._maker.begin()
+
+    def _follow_schedule(self, epoch: int) -> None:
+        """An epoch is going to begin: sets what the plan's schedule has for it, unless that was done already."""
+        n_begun = self._changes.n_begun(epoch)
+        if n_begun != self._changes.stage:
+            self._put(self._changes.of_stage(n_begun))
+            self._changes.stage = n_begun
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width that :meth:`set` can change; None: it cannot, because pictures have not one size."""
+        _, height, width = self._changes.made.over(self._changes.opened)
+        return (height, width) if height else None
+
+    def _agree_on_epoch(self, epoch: int) -> None:
+        """As set_epoch, but keeps a place within that epoch, and moves a pass that was not begun."""
+        waits = self._passing and self._received[0].taken == 0
+        if epoch == (self._epoch if waits else self.epoch if self._pending is not None else -1):
+            return
+        if waits:
+            self._next_epoch = _options.count("epoch", epoch, 0, 2**64 - 1)
+            self._begin(self._open(), None, self._received)
+        else:
+            self.set_epoch(epoch)
+
+    def _known(self) -> _loader_state.Facts:
+        """Returns what a state says beside its place. For a data set without identities that is a pass over its names."""
+        if self._facts is None:
+            self._facts = _loader_state.facts(self._data, _loader_state.digest(self._given))
+        return self._facts
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the place after the last batch received, with the identity of the samples: numbers and texts for JSON.
+
+        After the last batch of an epoch, the state is the beginning of the next epoch, even inside the loop. What
+        :meth:`set` or a plan's schedule has set is part of it, and how many batches :meth:`skip_batch` went past.
+        """
+        if self._pending is not None:
+            state: State = self._pending
+        else:
+            state = self._received[0].state
+            if not self._passing:
+                state = (self._next_epoch, 0, *state[2:])
+        skipped = {_SKIPPED: self._n_skipped} if self._n_skipped else {}
+        return {**_loader_state.to_state(state, self._known()), **self._changes.to_state(), **skipped}
+
+    def load_state_dict(self, state: Mapping[str, Any], *, strict: bool = False) -> None:
+        """Sets the place of the next ``for`` to that of ``state``, also with another batch size or world size.
+
+        The loader gets the settings of the state, and its arguments where the state has none. ArgumentError: it is of other
+        samples (:attr:`Dataset.samples_identity`), another seed or order. Other transforms, mix or views, and states of an
+        older Penstock, which do not say whose samples they count, give a warning; with ``strict`` an error, too.
+        """
+        mine = dict(zip(_loader_state.KEYS, self._native.state(), strict=True))
+        state = _loader_state.place(state, mine, self._known(), self._dataset.path, strict=strict)
+        pending = tuple(state[key] for key in _loader_state.KEYS)
+        settings, stage = self._changes.of_state(state)
+        self._n_skipped = _options.count(_SKIPPED, state.get(_SKIPPED, 0), 0, 2**64 - 1)
+        self._passing = False
+        self._put(settings.over(self._changes.opened))
+        self._changes.made, self._changes.stage = settings, stage
+        self._pending, self._loaded = pending, True
+        self._began = None
+
+    # Configuration ----------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        """Returns the arguments as plain data for JSON or YAML, which :meth:`from_config` takes: a dict by parameter, with
+        dicts for objects such as :class:`Reading`.
+
+        They are as given, those of a plan among them; :meth:`set` changes none. ``"absent"`` lists the arguments that have no
+        plain form, such as functions, a :class:`Cache` or a plan's schedule: from_config must be given these.
+        """
+        return _loader_config.to_config(self._given, self._dataset)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any] | str | os.PathLike[str], **given: Any) -> Self:
+        """Makes a loader of a configuration, such as :meth:`config` returns, or of a JSON file with one.
+
+        Arguments that are missing have their defaults. ``given`` are arguments of :class:`Loader`, which take the place of
+        the configuration's. ArgumentError: it has an unknown member, or one of its ``"absent"`` arguments is not given.
+        """
+        return cls(**_loader_config.to_arguments(config, given))
+
+    # Watching ---------------------------------------------------------------------------------------
+
+    @property
+    def dataset(self) -> Dataset:
+        """The data set, or the view, that the loader was made with."""
+        return self._dataset
+
+    @property
+    def batch_size(self) -> int:
+        """Samples per batch and rank, as given or :meth:`set`."""
+        return self._changes.made.batch_size or int(self._native_options["batch_size"])
+
+    @property
+    def rank(self) -> int:
+        """This rank: that of the epoch under way, else the one that the next epoch would have."""
+        return self._ranks_now()[0]
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks, as :attr:`rank` has them."""
+        return self._ranks_now()[1]
+
+    @property
+    def quarantine(self) -> list[dict[str, Any]]:
+        """The bad samples met so far: dicts with sample, name, file, offset, codec, status, text."""
+        found = [*self._watch()[1], *(dict(entry) for entry in (self._functions.bad.entries.values() if self._functions else ()))]
+        for entry in found:
+            if "name" not in entry:  # those of a closed loader have it
+                entry["name"] = None if entry["sample"] is None else self._data.name(entry["sample"])
+        return found
+
+    def stats(self) -> _stats.LoaderStats:
+        """Counters since the loader was made: a nested dict of plain numbers and texts.
+
+        Times are seconds; sizes are bytes. storage.seconds: time with at least one read under way. worker_seconds,
+        summed over workers: making rows (also as decode.seconds), waiting for storage, or idle because the caller
+        is slower. caller.wait_seconds: time that the caller waited for a batch. decode.units: units of PLI images
+        that were decoded, and all units of these images; decode.scaled: images decoded at a part of their size
+        (scaled_decode); storage.reads: requests, storage.merged: reads that came in the request of a neighbour
+        (order "pages"), storage.ordered: files of a folder that were read with others in the order of the disk;
+        storage.partial_reads: images read in part, only the units that were needed. fallbacks: counts
+        of the fall-backs that were taken, by name; fallback_reasons: the meanings of these names. cpu_rooms: the
+        vector level of each room's kernels.
+        stages: time of each stage. step: how long steps take, the share of waiting for batches (stall), and its cause.
+        queues: rows and batches that wait. worker_clocks: each worker. See also :mod:`penstock.metrics`.
+        """
+        names = _more.form_names(self._given)
+        function = NO_FUNCTION if self._functions is None else self._functions.stats()
+        ranks, kept = self._ranks_now(), self._cache_kept()
+        raw = {**self._watch()[0], "n_skipped": self._n_skipped}
+        if self._functions is not None:
+            self._functions.bad.add_to(raw)
+        return _stats.loader_stats(raw, _more.STORAGES, self.epoch, ranks, kept, names, function)
+
+    def waiting_for_peers(self) -> contextlib.AbstractContextManager[None]:
+        """Marks time that this rank waits for others: ``with loader.waiting_for_peers(): dist.all_reduce(gradients)``.
+
+        So :func:`penstock.metrics.rank_report` can tell a slow rank from those that wait for it.
+        """
+        return live.peers_wait(self)
+
+    def _watch(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Returns counters and bad samples. After close() they are those of the last moment."""
+        if self._final is not None:
+            return self._final[0], [dict(entry) for entry in self._final[1]]
+        native = self._open()
+        return native.stats(), native.quarantine()
+
+    def __repr__(self) -> str:
+        order = _more.ORDERS[self._native_options["order"]]
+        try:
+            ranks = "{} batches, epoch {}, rank {} of {} ({})".format(len(self), self.epoch, *self._ranks_now())
+        except ArgumentError as error:  # from a launcher's variables
+            ranks = f"epoch {self.epoch}, no rank: {error.text}"
+        return (
+            f"Loader({self._dataset.path!r}, batch_size={self.batch_size}, {order}, "
+            f"seed={self._native_options['seed']}, {ranks}, "
+            f"{self._native_options['num_workers']} workers, {self._output})"
+        )
+
+    # Life -------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Ends the threads and frees the memory that no batch holds. Batches stay valid."""
+        if not self._closed and self._native.pid == os.getpid():
+            with contextlib.suppress(ArgumentError):  # from a launcher's variables
+                len(self)
+            with contextlib.suppress(PenstockError):  # of a damaged index; state_dict() reports it
+                self._known()
+            self._final = (self._native.stats(), self.quarantine)
+        self._closed = True
+        self._stop()
+
+    def _stop(self) -> None:
+        functions, native = self.__dict__.get("_functions"), self.__dict__.get("_native")
+        if functions is not None:
+            functions.stop()
+        if native is not None:
+            native.close()
+        if "_data" in self.__dict__:
+            self._data.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        extra = {
+            name: value for name, value in self.__dict__.items() if name not in self._own_names
+        }
+        state = self.state_dict()
+        again = self._again()
+        if again is not None and self._newest() is None:  # a pass that did not count and cannot go on
+            state.update(epoch=again[0], position=again[1])
+        return {"given": self._given, "state": state, "extra": extra}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state["extra"])
+        self._start({"schedule": None, **table.completed(state["given"])}, 0)
+        self.load_state_dict(state["state"])
+
+
+door(__name__, "penstock.loader")

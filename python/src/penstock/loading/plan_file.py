@@ -1,0 +1,95 @@
+"""The file of a plan: JSON, docs/format-plan.md. It is read by the loader, by pack and repack, and by people."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ..base import file_kinds, files
+from ..caching.planned import Planned
+from ..errors import ArgumentError
+from . import stages, table
+from .table import ROWS, TABLE
+
+KIND = "penstock plan"
+VERSION = 1
+
+# Members of the section "loader": flat arguments of a Loader. None: the loader's default.
+_LOADER = tuple(row for row in TABLE if row.plan)
+
+
+def read(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """Reads a plan's file, or takes its data, and checks what the loader uses. Errors name file and member."""
+    if isinstance(plan, Mapping):
+        return checked(plan, "the plan")
+    if not isinstance(plan, (str, os.PathLike)):
+        raise ArgumentError(f"plan is a Plan, its data or the path of its file, not {plan!r}")
+    name = os.fspath(plan)
+    data = files.read_json(name, "plan")
+    with files.of_file(name):
+        return checked(data, "the plan")
+
+
+def checked(data: Any, where: str) -> dict[str, Any]:
+    """Returns the data of a plan. ArgumentError: it is none, or a member that the loader uses has a wrong type."""
+    kind = data.get("kind") if isinstance(data, Mapping) else None
+    if kind != KIND:
+        raise ArgumentError(f"{where} is no plan: its kind is {kind!r}, not {KIND!r}")
+    version = data.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ArgumentError(f"{where} has version {version!r}; this Penstock knows {VERSION}")
+    loader = data.get("loader") or {}
+    if not isinstance(loader, Mapping):
+        raise ArgumentError(f"{where}: loader is an object, not {loader!r}")
+    loader = table.renamed(loader, where)
+    for row in _LOADER:
+        value = loader.get(row.name)
+        if value is not None and (not isinstance(value, row.plan) or isinstance(value, bool)):
+            raise ArgumentError(f"{where}: loader.{row.name} is {' or '.join(t.__name__ for t in row.plan)}, not {value!r}")
+    stages.stages(data.get("schedule") or [], where)
+    file_kinds.PLAN(data, where)
+    return {**data, "loader": loader}
+
+
+def changes_forms(data: Mapping[str, Any]) -> bool:
+    """Whether samples are to be stored otherwise than they are."""
+    return any(
+        [one["form"] for one in way["store"]] != [part["form"]] or "tier" in way["store"][0] or "max_error" in way["store"][0]
+        for part in data.get("classes") or []
+        for way in part["ways"]
+    )
+
+
+def foreign(plan: Mapping[str, Any], n_samples: int) -> str | None:
+    """Returns a warning if a plan, as `read` returns it, was made for another number of samples."""
+    planned = (plan.get("data") or {}).get("samples")
+    if planned is None or planned == n_samples:
+        return None
+    return f"the plan was made for {planned} samples, and the data set has {n_samples}"
+
+
+def applied(given: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a Loader's flat arguments with those of a plan, as `read` returns it, in the place of defaults."""
+    found = dict(given)
+    options = loader_options(plan)
+    if given["device"] == "cpu":
+        options = {name: value for name, value in options.items() if name not in ("decode", "gpu_part")}
+    else:
+        options.pop("cache_resolution", None)  # the cache keeps whole images for a GPU
+    if given["cache"] is None:
+        options = {name: value for name, value in options.items() if not name.startswith("cache")}
+    for name, value in options.items():
+        if table.is_default(ROWS[name], given[name]):
+            found[name] = value
+    found["schedule"] = plan.get("schedule")
+    planned = Planned(plan)
+    if planned and found["cache"] is not None and found["cache_plan"] is None:
+        found["cache_plan"] = planned
+    return found
+
+
+def loader_options(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the flat arguments of :class:`penstock.Loader` that a plan, as `read` returns it, has."""
+    loader = plan["loader"]
+    return {row.name: loader[row.name] for row in _LOADER if loader.get(row.name) is not None}

@@ -1,0 +1,242 @@
+"""The samples of a data set in classes, and what a sample of each class demands in each form.
+
+A class is the samples whose image has one form and a number of pixels in one range. Costs of a class are measured by the cost probe
+on images of it, and put on the scale of the analysis, whose costs are means over the whole data set.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..data.dataset import Dataset
+from ..data.image import probe as image_info
+from ..data.image import stored_form
+from ..errors import ArgumentError, PenstockError
+from ..stalls.measure import probe
+
+_MOST_LOOKED_AT = 4096
+_MOST_SIZES = 3  # classes of one form
+_WIDE = 3.0  # sizes differ by so much, from the 10th to the 90th percentile, before a form is divided
+_LOOK_SECONDS = 2.0  # at headers of a folder's files, for a report
+_PROBE_SAMPLES = 32
+_PROBE_NBYTES = 64 << 20
+
+# Demands that a class's probe and the analysis both have, by form and place.
+_SCALED = ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "nbytes", "nbytes_sd", "item_nbytes", "gpu_seconds", "link_nbytes")
+
+Costs = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+@dataclass
+class Class:
+    """Samples that are alike.
+
+    Attributes:
+        form: of their images today: "jpeg", "png", "webp", "pli-jpeg", "pli-small", ..., "raw".
+        low, high: their pixels are low or more and below high; None: no end.
+        samples: how many there are, or an estimate.
+        pixels: mean of an image.
+        numbers: some of them, by number in the data set.
+        forms: demands of a sample by form and place, as in a report.
+        kept: of a sample that a cache keeps at the training size, by the cache's form.
+    """
+
+    form: str
+    low: int
+    high: int | None
+    samples: int
+    pixels: float
+    numbers: list[int] = field(default_factory=list)
+    forms: Costs = field(default_factory=dict)
+    kept: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def stored(self) -> str:
+        """The form as data sets name it, without a tier."""
+        return stored_form(self.form)
+
+
+def of_report(report: Mapping[str, Any]) -> list[Class]:
+    """Returns the one class that a report knows: all samples, in the form that most of them have."""
+    subject = report["subject"]
+    if not report["forms"]:
+        raise ArgumentError("the report has no costs of forms: there is no image field, or forms were not probed")
+    return [Class(subject["form"], 0, None, _samples_of(subject), 0.0, [], report["forms"], report.get("kept") or {})]
+
+
+def _samples_of(subject: Mapping[str, Any]) -> int:
+    """Returns how many samples have the report's form: of the data set where it is there, else all."""
+    samples = int(subject["samples"])
+    if subject.get("loader") != "penstock" or not os.path.exists(subject["path"]):
+        return samples
+    try:
+        with Dataset(subject["path"]) as dataset:
+            field = next((name for name, field in dataset.fields.items() if field.type == "image"), None)
+            found = [] if field is None else survey(dataset, field, _LOOK_SECONDS)
+    except (PenstockError, OSError):
+        return samples
+    whole = sum(part.samples for part in found)
+    own = sum(part.samples for part in found if part.stored == stored_form(subject["form"]))
+    return max(1, round(samples * own / whole)) if whole and own else samples
+
+
+def survey(dataset: Dataset, image: str, seconds: float) -> list[Class]:
+    """Divides the samples in classes by form and size, without costs. Of a large data set it looks at some samples only.
+
+    Headers of a folder's files are read for at most so many seconds.
+    """
+    import numpy as np
+
+    n = len(dataset)
+    order = np.random.default_rng(1).permutation(n)[:_MOST_LOOKED_AT]
+    found: dict[str, list[tuple[int, int]]] = {}
+    end = time.perf_counter() + seconds
+    looked_at = 0
+    for number in map(int, order):
+        if looked_at >= 64 and time.perf_counter() > end:
+            break
+        looked_at += 1
+        try:
+            form, pixels = _look(dataset, number, image)
+        except PenstockError:
+            continue  # a damaged sample: loading says so
+        found.setdefault(form, []).append((pixels, number))
+    if not found:
+        raise ArgumentError(f"{dataset.path}: no image of the field {image!r} could be read")
+    classes = [part for form, images in sorted(found.items()) for part in _by_size(form, images, n / looked_at)]
+    return sorted(classes, key=lambda c: -c.samples)
+
+
+def _look(dataset: Dataset, number: int, image: str) -> tuple[str, int]:
+    item = dataset.item(number, image)
+    if item["form"] is None:
+        info = image_info(dataset.read(number, image))
+        return info.form, info.height * info.width
+    return str(item["form"]), int(item["height"]) * int(item["width"])
+
+
+def _by_size(form: str, images: list[tuple[int, int]], scale: float) -> list[Class]:
+    """Divides the images of one form so that each part has about as many pixels as the others, if sizes differ much."""
+    import numpy as np
+
+    sizes = np.array(sorted(pixels for pixels, _ in images), np.float64)
+    low, high = np.percentile(sizes, [10, 90])
+    cuts: list[int | None] = [0]
+    if len(images) >= 64 and high > _WIDE * max(low, 1):
+        whole = np.cumsum(sizes) / sizes.sum()
+        for part in range(1, _MOST_SIZES):
+            cut = int(sizes[np.searchsorted(whole, part / _MOST_SIZES)])
+            if cut > max(cuts[-1] or 0, sizes[0]):
+                cuts.append(cut)
+    cuts.append(None)
+    classes = []
+    for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+        inside = [(p, i) for p, i in images if p >= (start or 0) and (stop is None or p < stop)]
+        if inside:
+            mean = sum(p for p, _ in inside) / len(inside)
+            classes.append(Class(form, start or 0, stop, max(1, round(len(inside) * scale)), mean, [i for _, i in inside]))
+    classes[0].low, classes[-1].high = 0, None
+    return classes
+
+
+def measure(
+    classes: Sequence[Class],
+    report: Mapping[str, Any],
+    dataset: Dataset,
+    image: str,
+    options: Mapping[str, Any],
+    seconds: float,
+    say: Callable[[str], Any],
+) -> list[str]:
+    """Probes each class within so many seconds, and sets its demands. A class that cannot be probed keeps none.
+
+    options: the arguments of the user's Loader. Returns notes.
+    """
+    own = report["subject"]["form"]
+    if len(classes) == 1 and stored_form(own) == classes[0].stored:
+        classes[0].form, classes[0].forms, classes[0].kept = own, report["forms"], report.get("kept") or {}
+        _to_pixels(classes[0])
+        return []
+    notes: list[str] = []
+    given = {**options, "image_field": image}
+    batch = int(report["subject"]["batch_size"])
+    for part in classes:
+        numbers = _probed(dataset, part, image)
+        images = [dataset.read(number, image) for number in numbers]
+        given["boxes"] = probe.boxes_of(dataset, options.get("fields"), numbers)
+        say(f"costs of {part.form} with {part.pixels / 1e6:.2f} Mpixel: {seconds / len(classes):.0f} s")
+        same = stored_form(own) == part.stored
+        wanted = tuple(report["forms"]) if same else probe.usual_forms(part.form)
+        found = probe.costs(images, own if same else part.form, given, batch, wanted, probe.places_of(given),
+                                     seconds / len(classes))  # fmt: skip
+        part.forms, part.kept = found.forms, found.kept
+        if same:
+            part.form = own
+        _to_pixels(part)
+        notes += [note for note in found.notes if note not in notes]
+    _scale(classes, report["forms"], own)
+    return notes
+
+
+def _probed(dataset: Dataset, part: Class, image: str) -> list[int]:
+    """Returns the samples of a class that are probed."""
+    sizes = [float(dataset.item(number, image)["nbytes"]) for number in part.numbers]
+    n = max(2, min(_PROBE_SAMPLES, int(_PROBE_NBYTES / max(sum(sizes) / len(sizes), 1))))
+    return list(probe.spread(part.numbers, sizes, n))
+
+
+def _to_pixels(part: Class) -> None:
+    """Puts costs of some images on the scale of the pixels of the class, which are known of many more: bytes of forms that do not
+    follow the stored bytes, the seconds of decoding, and of reading those bytes. The seconds of a hit where raw pixels are cached
+    belong to the output, whose size is the same."""
+    output = part.forms.get("raw", {}).get("cpu", {}).get("hit_cpu_seconds", 0.0)
+    if part.pixels > 0:
+        part.forms = {
+            form: {place: _by_pixels(form, part, costs, output) for place, costs in places.items()}
+            for form, places in part.forms.items()
+        }
+
+
+def _by_pixels(form: str, part: Class, costs: Mapping[str, float], output: float) -> dict[str, float]:
+    ratio = part.pixels / costs["pixels"] if costs.get("pixels") else 1.0
+    by_byte = 1.0 if probe.follows(form, part.form) else ratio
+    found = {name: value * by_byte if name in ("nbytes", "nbytes_sd", "item_nbytes") else value for name, value in costs.items()}
+    hit = costs.get("hit_cpu_seconds") or costs["cpu_seconds"]
+    decoding = max(hit - output, 0.0)
+    if "hit_cpu_seconds" in costs:
+        found["hit_cpu_seconds"] = hit - decoding + decoding * ratio
+    found["cpu_seconds"] = costs["cpu_seconds"] + decoding * (ratio - 1) + max(costs["cpu_seconds"] - hit, 0.0) * (by_byte - 1)
+    return {**found, "pixels": part.pixels} if costs.get("pixels") else found
+
+
+def _scale(classes: Sequence[Class], forms: Costs, own: str) -> None:
+    """Puts the probed demands on the analysis's scale: there a mean of the classes of its form is the analysis's own number."""
+    main = [part for part in classes if part.form == own and part.forms]
+    weight = sum(part.samples for part in main)
+    factors: dict[tuple[str, str, str], float] = {}
+    for form, places in forms.items():
+        for place, costs in places.items():
+            for member in _SCALED:
+                there = [part for part in main if member in part.forms.get(form, {}).get(place, {})]
+                mean = sum(part.samples * part.forms[form][place][member] for part in there) / weight if weight else 0.0
+                if len(there) == len(main) and mean > 0 and costs.get(member, 0.0) > 0:
+                    factors[form, place, member] = costs[member] / mean
+    for part in classes:
+        part.forms = {
+            form: {
+                place: {
+                    member: value * factors.get((form, place, member), factors.get((own, place, member), 1.0) if member in _CPU
+                                                else 1.0)
+                    for member, value in costs.items()
+                }
+                for place, costs in places.items()
+            }
+            for form, places in part.forms.items()
+        }  # fmt: skip
+
+
+_CPU = ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds")

@@ -1,0 +1,698 @@
+"""penstock.plan: in which forms to store samples, what to cache, where to decode and on which machine, by measured costs."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import inspect
+import json
+import math
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .. import _native
+from ..base import files, outputs
+from ..base import options as _options
+from ..base.public import public
+from ..base.units import size
+from ..caching.cache import CachePlan
+from ..caching.planned import Planned
+from ..data.dataset import Dataset
+from ..data.image import stored_form
+from ..errors import ArgumentError, CorruptError, LimitError, NoSpaceError, PenstockError
+from ..loading import options as _loader_options
+from ..loading import plan_file
+from ..loading import stages as _loader_set
+from ..loading.loader import Loader
+from ..stalls import model
+from ..stalls.measure import probe
+from ..stalls.measure.run import analyze, seconds_of
+from ..stalls.measure.usual import usual
+from ..stalls.report import Report
+from . import classes as _classes
+from . import layout as _plan_layout
+from . import machines as _plan_machines
+from . import solver
+from . import text as _plan_text
+from . import ways as _ways
+from .classes import Class
+
+__all__ = ["Plan", "plan"]
+
+_LAYOUT_PART, _CLASSES_PART, _SURVEY_PART = 0.2, 0.2, 0.05
+_MACHINE = ("cpu", "cores", "storage_nbytes_per_second", "page_cache_nbytes")  # what is said of it
+_SUBJECT = ("path", "samples", "nbytes", "batch_size", "transforms", "fields", "per_box", "assumed")
+_LEAST_CACHE = 1 << 20
+_CACHE_PART = 0.5  # of the memory that is available
+
+
+class Plan:
+    """What a plan says.
+
+    Attributes:
+        data: all of it as plain data, as it lies in the file (docs/format-plan.md).
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = plan_file.checked(data, "the plan")
+        self._file: str | None = None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """Reads a plan's file."""
+        made = cls(plan_file.read(path))
+        made._file = os.fspath(path)
+        return made
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Returns the plan as JSON, and writes it to a file if a path is given."""
+        text = json.dumps(self.data, indent=2, allow_nan=False) + "\n"
+        if path is not None:
+            outputs.write(path, text)
+        return text
+
+    @property
+    def changes_forms(self) -> bool:
+        """Whether samples are to be stored otherwise than they are: then ``pack --plan`` or ``repack --plan`` comes first."""
+        return plan_file.changes_forms(self.data)
+
+    def cache_plan(self, dataset: Dataset) -> CachePlan | None:
+        """Returns the samples of a data set that a loader with this plan caches; None: all of them, or none.
+
+        It follows from the plan and the data set alone, so that all ranks find the same.
+        """
+        planned = Planned(self.data)
+        return planned.of(dataset) if planned else None
+
+    @property
+    def loader(self) -> dict[str, Any]:
+        """The plan's settings of a loader, by the names of its file (docs/format-plan.md). ``Loader(plan=plan)`` follows them."""
+        return plan_file.loader_options(plan_file.read(self.data))
+
+    def check(self, samples_per_second: float) -> str:
+        """Compares a measured rate with the predicted one, in words."""
+        with files.unfit("the plan", self._file):
+            return _plan_text.check(self.data["predicted"], samples_per_second)
+
+    def report(self) -> str:
+        """Returns the plan as text for a terminal."""
+        with files.unfit("the plan", self._file):
+            return _plan_text.text(self.data)
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def __repr__(self) -> str:
+        with files.unfit("the plan", self._file):
+            return f"Plan({_plan_text.words(self.data)!r})"
+
+
+def _read(data: Any, *_: Any, **__: Any) -> tuple[str, str | None] | None:
+    """Says that a plan is made of a report, and of which file."""
+    if isinstance(data, Report):
+        return "the report", data._file
+    is_file = isinstance(data, (str, os.PathLike)) and os.path.isfile(data)
+    return ("the report", os.fspath(data)) if is_file else None
+
+
+@files.tells(_read)
+def plan(
+    data: Any,
+    step: Callable[[Any], Any] | None = None,
+    *,
+    goal: str = "rate",
+    least_rate: float = 0.0,
+    storage: int | str | None = None,
+    cache: int | str | None = "auto",
+    page_cache: int | str | None = "auto",
+    max_error: int = 0,
+    forms: Sequence[str] | None = None,
+    copies: bool = False,
+    machines: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    report: Report | None = None,
+    accelerator: Any = None,
+    accelerators: int = 1,
+    batch_size: int | None = None,
+    budget: float | str = "60s",
+    layout: bool = True,
+    schedule: str | Sequence[Mapping[str, Any]] | None = None,
+    library: str | None = None,
+    progress: Callable[[str], Any] | None = None,
+) -> Plan:
+    """Finds the best plan for a data set on this machine, by measured costs and a linear programme.
+
+    Args:
+        data: a folder of images, a data set, or a :class:`penstock.Loader`, which is analysed first; or a
+            :class:`penstock.report.Report` (or its file), whose costs are used as they are.
+        step, accelerator, accelerators, batch_size, budget: as for :func:`penstock.analyze`.
+        report: an analysis of ``data`` that was made before; None: it is made now.
+        goal: "rate": most samples/s, and of equal plans the one that stores least. "storage": least bytes stored, at
+            ``least_rate``. "cost": least cost of an epoch, at ``least_rate``: with ``machines``.
+        least_rate: samples/s that a plan must reach.
+        storage: most bytes on storage: a number, a text like "100GiB", or "150%" of what is stored now; None: any.
+        cache: memory for the cache: bytes, "8GiB", "50%" of what is stored now, "auto" (half of what is available), None or 0:
+            no cache.
+        page_cache: memory that the kernel's page cache can use for the data: bytes, "8GiB", "auto" (what is available, less
+            ``cache``), None or 0: data come from storage in each epoch, as they do where the whole set is larger than this one.
+        max_error: 0: only forms with the pixels of today. Else also near-lossless PLI whose samples differ by so much at most.
+        forms: forms to consider; None: those that are worth it.
+        copies: a sample is stored in each form that its class mixes. Each batch then has the mix exactly, and the loader can
+            correct it; it takes more storage. False: each sample is stored in one form.
+        machines: a file of machines (docs/format-plan.md), or its data: what an epoch takes and costs on each of them.
+        layout: measure how storage reads files and packed samples, at random and in pages.
+        schedule: sizes of pictures and batches from epochs on, which a Loader with the plan follows (:meth:`Loader.set`): a text
+            like "0:128:512,6:192:256,12:224" (epoch, size, samples per batch), or the plan's own list. The mix is solved for
+            the pictures that were measured, whatever the schedule says.
+        library: path of HiGHS's library; None: the one that PENSTOCK_HIGHS names, the package highspy, or the system's library.
+        progress: called with a line before each step.
+
+    Raises LimitError if no plan keeps within the limits, and UnsupportedError, before anything is measured, without HiGHS.
+    """
+    say = progress or (lambda line: None)
+    check_options(
+        goal=goal, storage=storage, cache=cache, page_cache=page_cache, forms=forms, schedule=schedule, max_error=max_error
+    )
+    table = _plan_machines.read(machines) if isinstance(machines, (str, os.PathLike)) else machines
+    seconds = seconds_of(budget)
+    errors = () if max_error == 0 else (f"pli-small:{_options.count('max_error', max_error, 0, 127)}",)
+    stages = _schedule_of(schedule)
+    given = report_or_data(data)
+    if isinstance(given, Report):
+        measured_here = {"step": step, "accelerator": accelerator, "batch_size": batch_size}
+        _refuse_measuring({name for name, value in measured_here.items() if value is not None})
+    solver.require(library)
+    notes: list[str] = []
+    loader = _loader_of(given, batch_size, accelerator)
+    if loader is not None:
+        image_field(loader.dataset)  # no images: said before anything is measured
+    layout = layout and loader is not None and _layout_fits(loader.dataset, notes, say)
+    costs = _report_of(
+        given if loader is None else loader, step, report, accelerator=accelerator, accelerators=accelerators,
+        budget=seconds * (1 - _CLASSES_PART - (_LAYOUT_PART if layout else 0.0)), forms=forms, errors=errors, progress=say,
+    )  # fmt: skip
+    classes, measured = _costs_of(costs, loader, seconds, layout, notes, say)
+    limits = _limits(costs, goal, least_rate, storage, cache, max_error, library)
+    costs = _with_page_cache(costs, page_cache, limits, loader)
+    say("solve")
+    if forms is not None:
+        _keep_forms(classes, forms)
+    made = _data(costs, classes, limits, table, measured, copies, _field_of(costs, loader), notes)
+    if loader is not None:
+        _say_of_room(made)
+    return Plan({**made, **_schedule_section(stages, costs, loader)})
+
+
+def _schedule_of(schedule: Any) -> list[dict[str, Any]]:
+    """Returns the stages of a schedule as a plan has them."""
+    found = _loader_set.stages_of(schedule) if isinstance(schedule, str) else [dict(stage) for stage in schedule or []]
+    _loader_set.stages(found, "schedule")
+    return found
+
+
+def _schedule_section(stages: list[dict[str, Any]], report: Mapping[str, Any], loader: Loader | None) -> dict[str, Any]:
+    """Returns the members of a plan with a schedule: the stages, and what the mix was solved for."""
+    if not stages:
+        return {}
+    height, width = (0, 0) if loader is None else loader._changes.opened[1:]  # as it was measured
+    return {
+        "schedule": stages,
+        "solved_for": {"size": [height, width] if height else None, "batch_size": report["subject"]["batch_size"]},
+    }
+
+
+def report_or_data(data: Any) -> Any:
+    """Returns a Loader, a Dataset, a path of data, or a Report. A file is a report's."""
+    if not isinstance(data, (str, os.PathLike)) or not os.path.isfile(data):
+        return data
+    try:
+        return Report.load(data)
+    except (CorruptError, ArgumentError) as error:
+        raise ArgumentError(
+            f"{os.fspath(data)} is a file and no report of penstock analyze ({error.text}): give a folder of images, a data set, "
+            "or a report"
+        ) from None
+
+
+def _refuse_measuring(names: Collection[str]) -> None:
+    if names:
+        raise ArgumentError(f"{', '.join(sorted(names))}: nothing is measured for a report, which has its own; give the data set")
+
+
+def storage_limit(value: Any, whole: float) -> float:
+    """Returns the most bytes on storage of a text such as "100GiB", or "150%" of what is stored now; 0: any."""
+    return _size("storage", value, whole)
+
+
+def check_options(**given: Any) -> None:
+    """Raises ArgumentError for an argument that :func:`plan` lacks, and for a value that is wrong whatever is measured."""
+    known = inspect.signature(plan).parameters
+    for name in given:
+        if name not in known:
+            raise ArgumentError(f"plan has no argument {name!r}{_options.nearest(name, list(known))}")
+    values = {name: given.get(name, known[name].default) for name in known}
+    if values["goal"] not in _ways.GOALS:
+        raise ArgumentError(f"goal is one of {', '.join(_ways.GOALS)}, not {values['goal']!r}")
+    for name in ("storage", "cache", "page_cache"):
+        if values[name] != "auto" or name == "storage":
+            _size(name, values[name], 1.0)
+    _options.count("max_error", values["max_error"], 0, 127)
+    probe.check_forms(values["forms"])
+    _schedule_of(values["schedule"])
+
+
+def _keep_forms(classes: Sequence[Class], forms: Sequence[str]) -> None:
+    """Leaves out the forms that nobody wants; the present one stays."""
+    for part in classes:
+        part.forms = {form: places for form, places in part.forms.items() if form in forms or form == part.form or ":" in form}
+
+
+def _loader_of(data: Any, batch_size: int | None, accelerator: Any) -> Loader | None:
+    """Returns the loader that is measured; None: a report is there."""
+    if isinstance(data, Report):
+        return None
+    if not isinstance(data, Loader):
+        return usual(batch_size, accelerator)(data)
+    if batch_size is not None:
+        raise ArgumentError("batch_size is for a data set or a path: a loader has its own")
+    return data
+
+
+def _layout_fits(dataset: Dataset, notes: list[str], say: Callable[[str], Any]) -> bool:
+    """Whether the files that are packed for the comparison of layouts fit on the disk."""
+    try:
+        if dataset.is_folder:
+            _plan_layout.need_room(dataset)
+    except NoSpaceError as error:
+        notes.append(f"layouts were not measured: {error.text}")
+        say(notes[-1])
+        return False
+    return True
+
+
+def _say_of_room(made: dict[str, Any]) -> None:
+    """Adds a note to a plan that does not fit on the disk of its data."""
+    place = os.path.dirname(os.path.abspath(made["data"]["path"]))
+    nbytes, room = made["convert"]["nbytes"], outputs.storable_nbytes(place)
+    if nbytes > room:
+        made["notes"].append(
+            f"this plan writes {size(nbytes)}, and the disk of {place} has room for {size(room)}: --storage-limit plans with less"
+        )
+
+
+def _report_of(
+    data: Any, step: Any, report: Report | None, *, forms: Sequence[str] | None, errors: Sequence[str], **options: Any
+) -> dict[str, Any]:
+    """Analyses what is no report yet. Returns the report's data."""
+    if isinstance(data, Report):
+        return data.data
+    wanted = forms
+    if forms is None and errors:
+        wanted = (*probe.usual_forms(_form_of(data)), *errors)
+    found = report or analyze(data, step, forms=wanted, **options)
+    return found.data
+
+
+def _form_of(loader: Loader) -> str:
+    """Returns the form of the first image."""
+    from ..data.image import probe as header
+
+    field = image_field(loader.dataset)
+    form = loader.dataset.item(0, field)["form"]
+    return str(form or header(loader.dataset.read(0, field)).form)
+
+
+def image_field(dataset: Dataset) -> str:
+    """Returns the name of the data set's first image."""
+    for name, field in dataset.fields.items():
+        if field.type == "image":
+            return name
+    raise ArgumentError(f"{dataset.path} has no images: there is nothing to plan")
+
+
+def _copies(classes: list[Class], report: Mapping[str, Any], limits: _ways.Limits, notes: list[str]) -> _ways.Solution:
+    """Returns the best plan whose mix a sample can have as copies: with one tier of PLI at most."""
+    forms = list(dict.fromkeys(form for part in classes for form in part.forms))
+    tiers = [form for form in forms if stored_form(form) == "pli"]
+    found = [
+        _ways.solve(classes, report, limits, only=tuple(f for f in forms if f == tier or stored_form(f) != "pli"))
+        for tier in tiers or [""]
+    ]
+    best = max(found, key=lambda one: float(one.answer["samples_per_second"]))
+    if any(way.cache_form for way, _ in best.used()):
+        notes.append("with a cache copies do not help: it keeps one form of a sample. Use no copies, or no cache")
+    return best
+
+
+def _field_of(report: Mapping[str, Any], loader: Loader | None) -> str:
+    """Returns the name of the images' field, as far as the data set is there."""
+    if loader is not None:
+        return image_field(loader.dataset)
+    try:
+        with Dataset(report["subject"]["path"]) as dataset:
+            return image_field(dataset)
+    except (PenstockError, OSError):
+        return "image"
+
+
+def _costs_of(
+    report: Mapping[str, Any], loader: Loader | None, seconds: float, layout: bool, notes: list[str], say: Callable[[str], Any]
+) -> tuple[list[Class], dict[str, Any] | None]:
+    """Returns the classes with their costs, and the layouts of storage; None: not measured."""
+    if loader is None:
+        return _classes.of_report(report), None
+    field = image_field(loader.dataset)
+    classes = _classes.survey(loader.dataset, field, _SURVEY_PART * seconds)
+    options = _loader_options.arguments(loader)
+    notes += _classes.measure(classes, report, loader.dataset, field, options, _CLASSES_PART * seconds, say)
+    for part in [part for part in classes if not part.forms]:
+        notes.append(f"{part.samples} samples of the form {part.form} could not be probed: they stay as they are")
+        classes.remove(part)
+    measured = None
+    if layout and options.get("storage") != "memory":
+        throttle = options.get("throttle")
+        try:
+            measured = _plan_layout.measure(loader.dataset, _LAYOUT_PART * seconds, field=field, throttle=throttle, progress=say)
+        except PenstockError as error:
+            notes.append(f"layouts were not measured: {error.text}")
+    return classes, measured
+
+
+def _limits(
+    report: Mapping[str, Any], goal: str, least_rate: float, storage: Any, cache: Any, max_error: int, library: str | None
+) -> _ways.Limits:
+    now = float(report["subject"]["nbytes"])
+    if cache == "auto":
+        room = _CACHE_PART * float(report["machine"].get("memory_available_nbytes") or 0.0)
+    else:
+        room = _size("cache", cache, now)
+    room = room if room >= _LEAST_CACHE else 0.0  # there is no smaller cache
+    return _ways.Limits(goal, float(least_rate), storage_limit(storage, now), room, max_error > 0, library)
+
+
+def _with_page_cache(report: dict[str, Any], given: Any, limits: _ways.Limits, loader: Loader | None) -> dict[str, Any]:
+    """Returns the report with the page cache that the plan may count on. Throttled storage is slow whatever the page cache has."""
+    found: dict[str, Any] = json.loads(json.dumps(report))
+    there = float(report["machine"].get("page_cache_nbytes") or 0.0)
+    if given != "auto":
+        there = _size("page_cache", given, float(report["subject"]["nbytes"]))
+    elif loader is not None and _loader_options.arguments(loader)["throttle"]:
+        there = 0.0
+    else:
+        there = max(there - limits.cache_nbytes, 0.0)
+    found["machine"]["page_cache_nbytes"] = there
+    return found
+
+
+def _size(name: str, value: Any, whole: float) -> float:
+    if value is None or value in (0, "0"):
+        return 0.0
+    text = str(value).strip()
+    if text.endswith("%"):
+        try:
+            return float(text[:-1]) / 100 * whole
+        except ValueError:
+            raise ArgumentError(f"{name} is bytes, or a text like 8GiB or 50%, not {value!r}") from None
+    return float(_options.nbytes(name, value))
+
+
+# Putting together -----------------------------------------------------------------------------------
+
+
+def _data(
+    report: Mapping[str, Any],
+    classes: list[Class],
+    limits: _ways.Limits,
+    machines: Mapping[str, Any] | None,
+    layout: dict[str, Any] | None,
+    copies: bool,
+    field: str,
+    notes: list[str],
+) -> dict[str, Any]:
+    solution = _copies(classes, report, limits, notes) if copies else _ways.solve(classes, report, limits)
+    answer, chosen = _ways.predict(report, _ways.mixed(solution, classes), _ways.is_mix(solution))
+    now = model.predict(report, {"cache": 0})
+    subject = report["subject"]
+    made: dict[str, Any] = {
+        "kind": plan_file.KIND,
+        "version": plan_file.VERSION,
+        "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "penstock": _native.version,
+        "data": {name: subject[name] for name in _SUBJECT if name in subject},
+        "field": field,
+        "goal": limits.goal,
+        "classes": _class_sections(solution, classes, copies),
+        "loader": _loader_section(solution, classes, limits, subject, chosen, copies),
+        "predicted": _prediction(answer, solution),
+        "now": {"form": subject["form"], "samples_per_second": now.samples_per_second, "low": now.low, "high": now.high,
+                "binding": now.binding},
+        "machine": {name: report["machine"].get(name) for name in _MACHINE},
+        "accelerator": {name: report["accelerator"].get(name) for name in ("name", "title", "step_seconds", "count")},
+        "singles": _singles(report, classes, limits),
+        "prices": _prices(solution),
+        "need": _needs(solution, classes, report, limits),
+        "notes": notes,
+    }  # fmt: skip
+    made["stored_nbytes"] = _stored(made["classes"]) + _others(classes, subject)
+    made["convert"] = _conversion(made, solution, classes, report)
+    if layout is not None:
+        made["layout"] = layout
+        made["convert"]["of_layout"] = _layout_gain(layout, subject["samples"])
+    if machines is not None:
+        rows = _plan_machines.compare(machines, classes, report, limits)
+        made["machines"] = {"rows": rows, **{key: machines.get(key) for key in ("date", "currency", "source")}}
+        made["need"].update(_plan_machines.price_of_single(rows))
+    whole: dict[str, Any] = _finite(made)
+    return whole
+
+
+def _finite(value: Any) -> Any:
+    """Returns plain data without infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _store(form: str) -> dict[str, Any]:
+    """Returns a form as the command line and the file name it."""
+    if not form.startswith("pli-") or form == "pli-jpeg":
+        return {"form": form}
+    tier, _, error = form.removeprefix("pli-").partition(":")
+    return {"form": "pli", "tier": tier, **({"max_error": int(error)} if error else {})}
+
+
+def _class_sections(solution: _ways.Solution, classes: Sequence[Class], copies: bool) -> list[dict[str, Any]]:
+    found = []
+    for i, part in enumerate(classes):
+        ways = [(way, share) for way, share in solution.used() if way.i_class == i]
+        section: dict[str, Any] = {"form": part.stored, "pixels": [part.low, part.high], "samples": part.samples}
+        section["ways"] = [
+            {
+                "share": share,
+                "store": [_store(way.form)],
+                "cache": "encoded" if way.cache_form == "stored" else _ways.of_cache(way.cache_form)["cache_form"],
+                "decode": way.place,
+                "stored_nbytes": way.stored_nbytes,
+                **_ways.saved_by(solution, way, part),
+            }
+            for way, share in ways
+        ]
+        if copies and len({way.form for way, _ in ways}) > 1:
+            section["ways"] = [_copied(section["ways"])]
+        found.append(section)
+    return found
+
+
+def _copied(ways: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns one way that stores all forms of several, the most frequent first."""
+    shares: dict[str, float] = {}
+    stores: dict[str, dict[str, Any]] = {}
+    nbytes: dict[str, float] = {}
+    for way in ways:
+        name = json.dumps(way["store"][0])
+        shares[name] = shares.get(name, 0.0) + way["share"]
+        stores[name], nbytes[name] = way["store"][0], way["stored_nbytes"]
+    order = sorted(shares, key=lambda name: -shares[name])
+    first = ways[0]
+    return {
+        "share": 1.0,
+        "store": [stores[name] for name in order],
+        "cache": first["cache"],
+        "decode": first["decode"],
+        "stored_nbytes": sum(nbytes.values()),
+    }
+
+
+def _loader_section(
+    solution: _ways.Solution,
+    classes: Sequence[Class],
+    limits: _ways.Limits,
+    subject: Mapping[str, Any],
+    chosen: Mapping[str, int],
+    copies: bool,
+) -> dict[str, Any]:
+    whole = float(sum(part.samples for part in classes))
+    parts = [(classes[way.i_class].samples / whole * share, way) for way, share in solution.used()]
+    on_gpu = sum(p for p, way in parts if way.place == "gpu")
+    found: dict[str, Any] = {**chosen, "cache": None, "cache_form": "stored"}
+    if any(way.cache_form for _, way in parts):
+        needed = sum(p * whole * way.demands["cache"] for p, way in parts if way.cache_form)
+        room = min(limits.cache_nbytes, 1.02 * needed + 64 * whole + (1 << 20))
+        found["cache"] = "host" if _ways.consumers(subject) > 1 else int(room)
+        found["cache_nbytes"] = int(room)
+        found.update(_ways.of_cache(solution.cache_form))
+    if any(way.place == "gpu" for way in solution.ways):
+        found["decode"] = "gpu" if on_gpu > 1e-6 else "cpu"
+        if 1e-6 < on_gpu < 1 - 1e-6:
+            found["gpu_part"] = on_gpu
+    if copies:
+        forms: dict[str, float] = {}
+        for p, way in parts:
+            forms[way.form] = forms.get(way.form, 0.0) + p
+        if len(forms) > 1:
+            found["form_parts"] = forms
+    return found
+
+
+def _prediction(answer: Mapping[str, Any], solution: _ways.Solution) -> dict[str, Any]:
+    bits = solution.answer["binding"]
+    binding = [name for i, name in enumerate(model.RESOURCES) if bits >> i & 1]
+    if solution.answer["quota_binds"]:
+        binding.append("quota")
+    return {
+        **{name: answer[name] for name in ("samples_per_second", "low", "high", "utilisation", "prep_stall", "fetch_stall")},
+        "binding": binding,
+        "bound_samples_per_second": solution.answer["samples_per_second"],
+    }
+
+
+def _singles(report: Mapping[str, Any], classes: Sequence[Class], limits: _ways.Limits) -> list[dict[str, Any]]:
+    """Returns the best plan of each form alone, the fastest first."""
+    found = []
+    for form in dict.fromkeys(form for part in classes for form in part.forms):
+        try:
+            single = _ways.solve(classes, report, limits, only=(form,))
+        except LimitError as error:
+            found.append({"form": form, "samples_per_second": 0.0, "why": error.text})
+            continue
+        answer, _ = _ways.predict(report, _ways.mixed(single, classes))
+        found.append(
+            {
+                "form": form,
+                "samples_per_second": answer["samples_per_second"],
+                "binding": answer["binding"],
+                "stored_nbytes": single.answer["stored_nbytes"],
+            }
+        )
+    return sorted(found, key=lambda row: -row["samples_per_second"])
+
+
+# The unit that a price is for, in words, and how many of the solver's units it is.
+_UNITS = {
+    "accelerator": ("more sample/s of the accelerators", 1.0),
+    "cores": ("more core", 1.0),
+    "storage": ("more MB/s of storage", 1e6),
+    "reads": ("more read/s of storage", 1.0),
+    "network": ("more MB/s of network", 1e6),
+    "link": ("more MB/s of the link to the accelerator", 1e6),
+    "gpu": ("more GPU for preparation", 1.0),
+    "cache": ("more GiB of cache", float(1 << 30)),
+}
+
+
+def _prices(solution: _ways.Solution) -> list[dict[str, Any]]:
+    """Returns what one unit more of each resource is worth, as a part of the goal, and the range in which it is."""
+    found = []
+    answer = solution.answer
+    for i, name in enumerate(model.RESOURCES):
+        if name in _UNITS and answer["prices"][i] > 1e-12 and answer["capacities"][i] > 0:
+            words, unit = _UNITS[name]
+            found.append(
+                {
+                    "resource": name,
+                    "unit": words,
+                    "gain": answer["prices"][i] * unit,
+                    "there": answer["capacities"][i] / unit,
+                    "low": answer["price_low"][i] / unit,
+                    "high": answer["price_high"][i] / unit,
+                }
+            )
+    if answer["quota_price"] > 0:
+        found.append({"resource": "quota", "unit": "more GB on storage", "gain": answer["quota_price"] * 1e9})
+    return found
+
+
+def _needs(solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any], limits: _ways.Limits) -> dict[str, Any]:
+    """Returns what the best single form, which may be the plan itself, would need for the plan's rate: of one resource where the
+    others stay as they are, by name, and of all "together", which its own best cache and placement here use at that rate."""
+    single = solution.answer["single"]
+    rate = solution.answer["samples_per_second"]
+    used = {classes[way.i_class].stored: way.form for way, _ in solution.used()}
+    forms = solution.problem.forms
+    form = forms[single["form"]] if single else used[classes[0].stored]
+    found: dict[str, Any] = {"form": form, "rate": rate, "samples_per_second": single["samples_per_second"] if single else rate}
+    found["is_plan"] = single is None or {way.form for way, _ in solution.used()} == {form}
+    for i, name in enumerate(model.RESOURCES):
+        if form not in forms or name in ("accelerator", "workers") or solution.problem.setup["capacities"][i] <= 0:
+            continue  # what is as fast and needs no writing was solved for itself
+        with contextlib.suppress(LimitError):
+            found[name] = solution.problem.need(form, name, rate)
+    fastest = replace(limits, goal="rate", least_rate=0.0)
+    alone = solution if found["is_plan"] else _ways.solve(classes, report, fastest, only=(form,))
+    found["together"] = _ways.taken(alone, classes, rate)
+    return found
+
+
+def _stored(sections: Sequence[Mapping[str, Any]]) -> float:
+    return float(sum(part["samples"] * way["share"] * way["stored_nbytes"] for part in sections for way in part["ways"]))
+
+
+def _others(classes: Sequence[Class], subject: Mapping[str, Any]) -> float:
+    """Returns the bytes of samples that no class covers."""
+    own = [part.samples * part.forms.get(part.form, {}).get("cpu", {}).get("item_nbytes", 0.0) for part in classes]
+    covered = sum(part.samples for part in classes)
+    return max(float(subject["nbytes"]) - sum(own), 0.0) if covered < 0.999 * subject["samples"] else 0.0
+
+
+def _conversion(
+    made: Mapping[str, Any], solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the time that making the forms takes on this machine, and after how many epochs it is saved."""
+    seconds = nbytes = reads = 0.0
+    for way, share in solution.used():
+        part = classes[way.i_class]
+        if way.form == part.form:
+            continue
+        own = part.forms.get(part.form, {}).get("cpu", {})
+        seconds += part.samples * share * way.costs.get("pack_seconds", 0.0)
+        reads += part.samples * share * own.get("item_nbytes", 0.0)
+        nbytes += part.samples * share * way.stored_nbytes
+    cores = float(report["machine"]["cores"])
+    storage = report["machine"].get("storage_nbytes_per_second") or math.inf
+    whole = max(seconds / cores, (reads + nbytes) / storage) if nbytes else 0.0
+    found: dict[str, Any] = {"seconds": whole, "nbytes": nbytes, "cpu_seconds": seconds}
+    samples = made["data"]["samples"]
+    found["break_even_epochs"] = _plan_layout.break_even(
+        whole, made["now"]["samples_per_second"], made["predicted"]["samples_per_second"], samples
+    )
+    return found
+
+
+def _layout_gain(layout: Mapping[str, Any], samples: int) -> dict[str, Any] | None:
+    """Returns what packing a folder as it is would bring: seconds for it, and epochs until they are saved."""
+    if not layout.get("packed_here"):
+        return None
+    rates = {(row["layout"], row["order"]): row["samples_per_second"] for row in layout["layouts"]}
+    seconds = layout["pack_seconds"] * samples
+    return {
+        "seconds": seconds,
+        "break_even_epochs": _plan_layout.break_even(
+            seconds, rates["folder", "shuffled"], rates["packed", "shuffled"], samples
+        ),
+    }
+
+
+public(__name__, "penstock")

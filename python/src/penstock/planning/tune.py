@@ -1,0 +1,351 @@
+"""penstock.tune: analyse, plan, ask, write what the plan asks for, analyse again; and a report of before and after."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base import options, outputs
+from ..base.public import public
+from ..base.units import duration, size
+from ..data import pack as packing
+from ..data.dataset import Dataset
+from ..errors import ArgumentError, ExistsError, PenstockError
+from ..loading import plan_file as _plan_file
+from ..loading.loader import Loader
+from ..stalls.measure.run import analyze, seconds_of
+from ..stalls.measure.usual import usual
+from ..stalls.report import Report
+from ..stalls.text import bar, doubts
+from . import layout, solver, text
+from . import plan as _plan
+from .plan import Plan
+
+__all__ = ["Tuned", "tune"]
+
+KIND = "penstock tune"
+VERSION = 1
+_PLAN_SUFFIX = ".plan.json"
+_ANALYSIS_PART = 0.4  # of the budget, for each of the two
+
+Make = Callable[[str, Any], Loader]
+
+
+@dataclass
+class Tuned:
+    """What tuning did.
+
+    Attributes:
+        before, after: reports of :func:`penstock.analyze`; `after` is None where nothing was changed.
+        plan: the plan that was applied, or would be.
+        data: path of the data set that the plan is for, after writing.
+        plan_file: where the plan was written; None: nowhere.
+        written_seconds: how long writing it took; 0: nothing was written.
+        nbytes: of images on storage, before and after.
+        notes: what was left as it is, and why.
+    """
+
+    before: Report
+    plan: Plan
+    data: str
+    after: Report | None = None
+    written_seconds: float = 0.0
+    nbytes: tuple[int, int] = (0, 0)
+    notes: list[str] = field(default_factory=list)
+    plan_file: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns plain data for JSON."""
+        epochs = self.break_even()
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "data": self.data,
+            "plan_file": self.plan_file,
+            "before": self.before.data,
+            "after": None if self.after is None else self.after.data,
+            "plan": self.plan.data,
+            "written_seconds": self.written_seconds,
+            "nbytes": list(self.nbytes),
+            "break_even_epochs": epochs if math.isfinite(epochs) else None,
+            "notes": self.notes,
+        }
+
+    def rate(self, report: Report) -> float:
+        """Returns the samples/s of the run: from memory if the plan counts on it to hold all stored bytes, else from storage."""
+        phases = report.data["phases"]
+        room = self.plan.data["machine"].get("page_cache_nbytes") or 0
+        held = max(self.nbytes) <= room or bool(self.plan.data["loader"].get("cache"))
+        return float(phases["warm" if held else "cold"]["samples_per_second"] if "cold" in phases else
+                     phases["warm"]["samples_per_second"])  # fmt: skip
+
+    def break_even(self) -> float:
+        """Returns the epochs after which the time of writing has been saved; infinity: never."""
+        if self.after is None:
+            return math.inf
+        samples = self.before.data["subject"]["samples"]
+        return layout.break_even(self.written_seconds, self.rate(self.before), self.rate(self.after), samples)
+
+    def report(self) -> str:
+        """Returns before and after as text for a terminal."""
+        lines = [text.text(self.plan.data, commands=False), "", f"{'':24s}{'before':>14s}{'after':>14s}"]
+        reports = [self.before] if self.after is None else [self.before, self.after]
+        for name, title in (("warm", "samples/s from memory"), ("cold", "samples/s from storage")):
+            rates = [r.data["phases"].get(name, {}).get("samples_per_second") for r in reports]
+            if all(rates):
+                gain = f"   {rates[1] / rates[0]:.2f} x" if len(rates) == 2 else ""
+                lines.append(f"{title:24s}" + "".join(f"{rate:14.0f}" for rate in rates) + gain)
+        lines.append(f"{'on storage':24s}" + "".join(f"{size(n):>14s}" for n in self.nbytes if n))
+        for one, title in zip(reports, ("before", "after"), strict=False):
+            lines += [f"{title}, {phase:5s} {bar(parts)}" for phase, parts in one.data["stall"].items()]
+            lines += [f"uncertain {title}: {doubt}" for doubt in doubts(one.data)]
+        if self.written_seconds:
+            epochs = self.break_even()
+            paid = f"paid back after {epochs:.2g} epochs" if math.isfinite(epochs) else "by time it never pays"
+            lines.append(f"written in {duration(self.written_seconds)}: {paid}")
+        if self.plan_file is not None and self.after is not None:
+            lines.append(f"train with it: ps.Loader({self.data!r}, ..., plan={self.plan_file!r})")
+        return "\n".join(lines + [f"note: {note}" for note in self.notes])
+
+    def __str__(self) -> str:
+        return self.report()
+
+
+def tune(
+    data: str | os.PathLike[str],
+    step: Callable[[Any], Any] | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    make: Make | None = None,
+    ask: Callable[[str], bool] | None = None,
+    budget: float | str = "2min",
+    accelerator: Any = None,
+    accelerators: int = 1,
+    batch_size: int | None = None,
+    plan_file: str | os.PathLike[str] | None = None,
+    report_file: str | os.PathLike[str] | None = None,
+    progress: Callable[[str], Any] | None = None,
+    **planned: Any,
+) -> Tuned:
+    """Analyses a data set, plans, writes what the plan asks for, and analyses again.
+
+    Args:
+        data: a folder of images, which is never changed; or a data set, which is repacked in place.
+        step: as for :func:`penstock.analyze`: called with a batch, returns when the step is done.
+        out: where a folder is packed to; None: beside it, with the suffix ".pst".
+        make: called with (path, plan) and returns the Loader of the training. The plan is None before, and is for
+            ``Loader(..., plan=plan)`` afterwards. None: the loader that :func:`penstock.analyze` assumes for a path.
+        ask: called with a question before any data are written; True: go on. None: nothing is asked.
+        budget: about how long all measurements may take: seconds, or "60s", "2min".
+        accelerator, accelerators, batch_size: as for :func:`penstock.analyze`. A loader of ``make`` has its own batch size.
+        plan_file: where the plan is written, before the question and before any data. None: beside the data set, with the
+            suffix ".plan.json", and only if the data set is written.
+        report_file: where both analyses and the plan are written; before any data are, without the second analysis.
+        progress: called with a line before each step.
+        planned: further arguments of :func:`penstock.plan`.
+
+    Whatever is needed is looked for before anything is measured: HiGHS, room on the disk, places that can be written. Nothing
+    is written if the plan keeps what is there, or `ask` says no. Errors of writing leave the data as they were. No plan asks
+    for more than the disk has room for.
+    """
+    say = progress or (lambda line: None)
+    seconds = seconds_of(budget)
+    if make is not None and batch_size is not None:
+        raise ArgumentError("batch_size is for the usual loader: the loader of make has its own")
+    options.count("accelerators", accelerators, 1, 1 << 20)
+    _plan.check_options(**planned)
+    solver.require(planned.get("library"))
+    path = os.path.abspath(os.fspath(data))
+    making = make or usual(batch_size, accelerator)
+    measured = {"budget": max(1.0, _ANALYSIS_PART * seconds), "accelerator": accelerator, "accelerators": accelerators}
+    with _made(making, path, None) as loader:
+        places = _Places(loader.dataset, path, out, plan_file, report_file)
+        planned = {**planned, "storage": places.storage_limit(planned.get("storage"))}
+        before = analyze(loader, step, progress=say, **measured)
+        say("plan")
+        found = _plan.plan(loader, report=before, budget=max(1.0, (1 - 2 * _ANALYSIS_PART) * seconds), progress=say, **planned)
+    tuned = Tuned(before, found, path, nbytes=(int(before.data["subject"]["nbytes"]), 0))
+    if places.is_limited and "quota" in found.data["predicted"]["binding"]:
+        room = size(outputs.storable_nbytes(places.target))
+        tuned.notes.append(f"the disk of {places.target} limits the plan: it has room for {room}")
+    if plan_file is not None:
+        places.save_plan(tuned)
+    if found.changes_forms and not _agreed(tuned, places, ask):
+        places.save_report(tuned)
+        return tuned
+    if found.changes_forms:
+        _write(tuned, places, say)
+    _look_again(tuned, making, step, measured, places, say)
+    return tuned
+
+
+def _made(making: Make, path: str, plan: Any) -> Loader:
+    loader = making(path, plan)
+    if not isinstance(loader, Loader):
+        raise ArgumentError(f"make(path, plan) returns a penstock.Loader, not {type(loader).__name__}")
+    return loader
+
+
+class _Places:
+    """Where tune writes: data, plan and report. All are looked at before anything is measured.
+
+    Attributes:
+        target: of the data: the folder's data set that will be, or the data set itself.
+        dataset: what is packed or repacked.
+        is_limited: the room on the disk limits the plan, and not what the user said.
+    """
+
+    is_limited = False
+
+    def __init__(self, dataset: Dataset, path: str, out: Any, plan_file: Any, report_file: Any) -> None:
+        self.dataset = dataset
+        if dataset.is_folder:
+            self.target = os.path.abspath(os.fspath(out)) if out is not None else text.packed_path(path)
+            self._check_new()
+        elif out is not None:
+            raise ArgumentError("out is where a folder is packed to: a data set is repacked in place")
+        else:
+            self.target = path
+            if not os.access(path, os.W_OK | os.X_OK):
+                raise ArgumentError(f"{path} cannot be written, and it would be changed in place")
+        self.plan_file = self._checked_plan(plan_file)
+        self.report_file = None if report_file is None else outputs.checked("report_file", report_file, self.plan_file)
+
+    def _check_new(self) -> None:
+        """ArgumentError: the folder cannot be packed to the target."""
+        if self.dataset._arguments[4]:
+            raise ArgumentError("tune packs a whole folder, and make gives a list of files: pack them with ps.Writer first")
+        parent = os.path.dirname(self.target)
+        if os.path.exists(os.path.join(self.target, "journal.pst")):
+            plan_file = self.target + _PLAN_SUFFIX
+            resume = self.resume(plan_file) if os.path.exists(plan_file) else "remove it, or give another out"
+            raise ExistsError(f"{self.target} exists and is not finished: {resume}")
+        if os.path.lexists(self.target):
+            again = f"penstock tune {shlex.quote(self.target)}"
+            raise ExistsError(f"{self.target} exists: give another out, or tune it in place: {again}")
+        if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
+            raise ArgumentError(f"{parent} is no directory that can be written: give another out")
+
+    def _checked_plan(self, given: Any) -> str:
+        if given is not None:
+            return outputs.checked("plan_file", given)
+        found = outputs.checked("plan_file, which nobody named", self.target + _PLAN_SUFFIX)
+        if os.path.exists(found):
+            try:
+                _plan_file.read(found)
+            except PenstockError as error:
+                raise ExistsError(
+                    f"{found} is there and would be written over ({error.text}): name another plan_file, --plan on the command line"
+                ) from None
+        return found
+
+    def _need_room(self, nbytes: float) -> None:
+        """NoSpaceError: so many bytes of samples do not fit beside what is there."""
+        if self.dataset.is_folder:
+            outputs.need_room(self.target, nbytes, f"Packing {self.dataset.path}", "free some, or give another out")
+        else:
+            outputs.need_room(self.target, nbytes, f"Changing {self.target} in place, where the old state stays until the end,",
+                               "free some, or make another data set: penstock repack SRC DST --plan FILE")  # fmt: skip
+
+    def storage_limit(self, given: Any) -> int | None:
+        """Returns the most bytes that a plan may store: what was given, but no more than fits.
+
+        NoSpaceError: not even what is stored now fits, and so the plan that keeps it would be left out, too.
+        """
+        nbytes = float(self.dataset._native.nbytes())
+        wanted = _plan.storage_limit(given, nbytes)
+        self._need_room(min(wanted or nbytes, nbytes))
+        room = outputs.storable_nbytes(self.target)
+        self.is_limited = not 0 < wanted <= room
+        return int(min(wanted or room, room))
+
+    def save_plan(self, tuned: Tuned) -> None:
+        tuned.plan.to_json(self.plan_file)
+        tuned.plan_file = self.plan_file
+
+    def save_report(self, tuned: Tuned) -> None:
+        if self.report_file is not None:
+            outputs.write(self.report_file, json.dumps(tuned.as_dict(), indent=2, allow_nan=False) + "\n")
+
+    def resume(self, plan_file: str) -> str:
+        """Returns the command that goes on with what was interrupted."""
+        if not self.dataset.is_folder:
+            return f"go on with: penstock repack {shlex.quote(self.target)} --plan {shlex.quote(plan_file)}"
+        words = ["penstock", "pack", self.dataset.path, self.target, "--plan", plan_file, "--resume"]
+        _, labels, allow_unreadable, masks, _, ignore_labels = self.dataset._arguments
+        words += ["--labels", labels] if labels else []
+        words += ["--masks", ",".join(masks)] if masks else []
+        words += ["--allow-unreadable"] if allow_unreadable else []
+        words += ["--ignore-labels"] if ignore_labels else []
+        return "go on with: " + " ".join(map(shlex.quote, words))
+
+    def write(self) -> None:
+        """Packs the folder as it was opened, or repacks the data set."""
+        if not self.dataset.is_folder:
+            packing.repack(self.target, plan=self.plan_file)
+            return
+        path, labels, allow_unreadable, masks, _, ignore_labels = self.dataset._arguments
+        packing.pack(
+            path, self.target, labels=labels, allow_unreadable=allow_unreadable, masks=masks, ignore_labels=ignore_labels,
+            plan=self.plan_file,
+        )  # fmt: skip
+
+
+def _agreed(tuned: Tuned, places: _Places, ask: Callable[[str], bool] | None) -> bool:
+    """Asks whether the plan is to be written. Whether it fits is looked at again: the disk is not ours alone."""
+    convert = tuned.plan.data["convert"]
+    places._need_room(convert["nbytes"])
+    about = f"write {size(convert['nbytes'])}, in about {duration(convert['seconds'])}?"
+    folder = places.dataset.is_folder
+    question = f"pack {tuned.data} to {places.target}: {about}" if folder else f"change {tuned.data} in place: {about}"
+    if ask is None or ask(question):
+        return True
+    tuned.notes.append("nothing was written: the question was answered by no")
+    return False
+
+
+def _write(tuned: Tuned, places: _Places, say: Callable[[str], Any]) -> None:
+    """Packs the folder, or repacks the data set. The plan, and the report so far, are on the disk before."""
+    places.save_plan(tuned)
+    under_way = "the data were being written when this was: it has no second analysis"
+    tuned.notes.append(under_way)
+    places.save_report(tuned)
+    say(f"the plan is in {places.plan_file}; writing {places.target}")
+    start = time.perf_counter()
+    try:
+        places.write()
+    except BaseException as error:
+        error.add_note(f"the plan is in {places.plan_file}; {places.resume(places.plan_file)}")
+        raise
+    tuned.notes.remove(under_way)
+    tuned.written_seconds = time.perf_counter() - start
+    tuned.data = places.target
+
+
+def _look_again(
+    tuned: Tuned, making: Make, step: Any, measured: dict[str, Any], places: _Places, say: Callable[[str], Any]
+) -> None:
+    """Analyses what is there now. If that fails, the report says what was written before."""
+    try:
+        with _made(making, tuned.data, tuned.plan) as loader:
+            tuned.after = analyze(loader, step, forms=(), progress=say, **measured)
+    except BaseException as error:
+        if tuned.written_seconds:
+            error.add_note(f"{tuned.data} is written, and its plan is in {places.plan_file}; only the second analysis is missing")
+        tuned.notes.append(f"the second analysis failed: {type(error).__name__}: {error}")
+        with contextlib.suppress(OSError):
+            places.save_report(tuned)
+        raise
+    tuned.nbytes = (tuned.nbytes[0], int(tuned.after.data["subject"]["nbytes"]))
+    tuned.notes.append(tuned.plan.check(tuned.rate(tuned.after)))
+    places.save_report(tuned)
+
+
+public(__name__, "penstock")

@@ -1,0 +1,261 @@
+"""The phases of a penstock.Loader.
+
+The user's loader is never touched: each phase makes a loader of its own with the same arguments but for where bytes come from.
+Warm phases read from a cache of Penstock that holds a subset whole; cold ones read around the page cache (O_DIRECT, or
+POSIX_FADV_DONTNEED where a file system has no O_DIRECT), which needs no root and drops nothing of others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...base.outputs import need_room
+from ...caching.cache import Cache
+from ...errors import ArgumentError
+from ...loading import options as _loader_options
+from ...loading import table
+from ...loading.loader import Loader
+from ...transforms import words
+from . import machine, phases
+from .probe import forever, gpu_costs, spread
+
+_MOST_SUBSET = 4096  # samples of the warm phases
+_MOST_LOOKED_AT = 1024  # samples, for means
+_PREPARED = 8  # batches kept for the prepared phase
+_OVERHEAD = 1 << 20
+PROBE_SAMPLES, PROBE_NBYTES = 32, 64 << 20  # of the probe of forms
+_GROWS, _GROWS_LOSSLESS = 12, 3  # all forms of the probe, by the stored bytes
+
+
+def _named(per_box: Any) -> Any:
+    return dict(per_box) if isinstance(per_box, Mapping) else list(per_box)
+
+
+class Delivered:
+    """Yields batches of stored bytes, and counts what they hold. A loader's own counts have also what it read ahead, which is much
+    of what a short phase on slow storage reads."""
+
+    def __init__(self, batches: Iterator[Any], field: str) -> None:
+        self._batches = batches
+        self._field = field
+        self.samples = self.nbytes = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        batch = next(self._batches)
+        self.samples += len(batch[self._field])
+        self.nbytes += sum(map(len, batch[self._field]))
+        return batch
+
+
+class LoaderSubject:
+    """Measures a loader. Closes what it makes when used as a context."""
+
+    def __init__(self, loader: Loader) -> None:
+        import numpy as np
+
+        self.given = _loader_options.arguments(loader)
+        self.assumed = dict(loader._assumed)  # by argument, in words
+        self.dataset = loader.dataset
+        self.dataset_nbytes = int(self.dataset._native.nbytes())  # stored bytes of all samples, also those of a view
+        self.n_stored = max(1, self.dataset._count)
+        self.batch_size = int(self.given["batch_size"])
+        chosen = self.given["indices"]
+        self.numbers = np.arange(len(self.dataset)) if chosen is None else np.asarray(chosen)
+        if len(self.numbers) < self.batch_size:
+            raise ArgumentError(
+                f"{len(self.numbers)} samples are too few to analyse batches of {self.batch_size}: choose a smaller batch_size",
+                dataset=self.dataset.path,
+            )
+        self._random = np.random.default_rng(0)
+        self._open: list[Loader] = []
+        self._cache: Cache | None = None
+        self.image = next(
+            (n for n, f in self.dataset.fields.items() if f.type == "image" and n not in self.given["encoded"]), None
+        )
+        self.prefetch = int(self.given["prefetch"])
+        self.workers = int(loader._native_options["num_workers"])
+        self.workers_follow = self.given["num_workers"] is None
+        self.cold_storage = self.given["storage"] != "memory"
+        self.on_gpu = self.given["device"] != "cpu"
+        self.decode = "gpu" if self.on_gpu and self.given["decode"] != "cpu" else "cpu"
+        self.gpu_part = 1.0 if self.given["gpu_part"] is None else float(self.given["gpu_part"])
+
+    def __enter__(self) -> LoaderSubject:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for loader in self._open:
+            loader.close()
+
+    def described(self) -> dict[str, Any]:
+        """Returns what the loader delivers, and which of its arguments nobody gave, for a report."""
+        return {
+            "transforms": words.plain(self.given["transforms"]),
+            "fields": None if self.given["fields"] is None else list(self.given["fields"]),
+            "per_box": None if self.given["per_box"] is None else _named(self.given["per_box"]),
+            "assumed": list(self.assumed),
+        }
+
+    def need_scratch(self) -> None:
+        """NoSpaceError if the forms of the probe do not fit into the directory for temporary files."""
+        if self.image is None:
+            return
+        kind = self.kind_of(int(self.numbers[0]))
+        stored = min(PROBE_NBYTES, PROBE_SAMPLES * self.mean_item_nbytes())
+        grows = _GROWS if kind in ("jpeg", "pli-jpeg", ".jpg", ".jpeg") else _GROWS_LOSSLESS
+        place = tempfile.gettempdir()
+        need_room(place, grows * stored, "The probe of forms", "free some, or name another directory by TMPDIR=DIR")
+
+    def _loader(self, **changes: Any) -> Loader:
+        base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "pad_epoch": True}
+        base.update(cache=None, cache_plan=None)
+        if "cache" not in changes:
+            base["cache_form"] = "stored"
+        loader = Loader._of({**base, **changes})
+        self._open.append(loader)
+        return loader
+
+    def _tiled(self, numbers: Any, n_batches: int) -> Any:
+        """Returns positions for so many batches: permutations of `numbers`, one after another."""
+        import numpy as np
+
+        wanted = max(n_batches, 1) * self.batch_size
+        turns = -(-wanted // len(numbers))
+        return np.concatenate([self._random.permutation(numbers) for _ in range(turns)])
+
+    def subset(self, most_nbytes: int) -> Any:
+        """Returns the samples of the warm phases: enough for some batches, few enough for memory."""
+        mean = max(1, self.dataset_nbytes // self.n_stored)
+        n = min(len(self.numbers), _MOST_SUBSET, max(2 * self.batch_size, most_nbytes // mean))
+        return self._random.permutation(self.numbers)[:n]
+
+    # Where batches come from ------------------------------------------------------------------------
+
+    def resident(self) -> Iterator[Any]:
+        batch = next(iter(self._loader()))
+        return itertools.repeat(batch)
+
+    def prepared(self) -> Iterator[Any]:
+        """Yields some finished batches in turn. They are copies where the loader's memory holds fewer."""
+        loader = self._loader(indices=self.subset(256 << 20), prefetch=_PREPARED)
+        kept = list(itertools.islice(iter(loader), _PREPARED))
+        return itertools.cycle(kept)
+
+    def warm(self, seconds: float, **changes: Any) -> Iterator[Any]:
+        """Yields batches whose stored bytes are all in a cache."""
+        n_batches = self._batches_for(seconds)
+        loader = self._loader(cache=self._filled(), indices=self._tiled(self._subset, n_batches), page_cache="keep", **changes)
+        self.last = loader
+        return forever(loader)
+
+    def paged(self, seconds: float) -> Iterator[Any]:
+        """Yields batches of the same samples as `warm`, read from the kernel's page cache: reading takes CPU time, too."""
+        self._filled()
+        loader = self._loader(indices=self._tiled(self._subset, self._batches_for(seconds)), page_cache="keep")
+        self.last = loader
+        return forever(loader)
+
+    def cold(self, seconds: float) -> Iterator[Any]:
+        """Yields batches whose stored bytes are read from storage."""
+        loader = self._loader(indices=self._tiled(self.numbers, self._batches_for(seconds)), page_cache="direct")
+        self.last = loader
+        return forever(loader)
+
+    def stored(self, seconds: float) -> Iterator[Any]:
+        """Yields batches of stored bytes, read from storage and not decoded: as fast as reads go."""
+        options = {name: self.given[name] for name in table.marked(table.STORED)}
+        options.update(page_cache="direct", cache=None, drop_last=True, encoded=[self.image], fields=[self.image])
+        options["indices"] = self._tiled(self.numbers, self._batches_for(seconds))
+        loader = Loader._of({**options, "dataset": self.dataset})
+        self._open.append(loader)
+        self.last = loader
+        return forever(loader)
+
+    def _filled(self) -> Cache:
+        if self._cache is None:
+            self._subset = self.subset(machine.memory_available() // 8 or 1 << 30)
+            each = max((self._item_nbytes(int(i)) for i in self._subset[:256]), default=0)
+            self._cache = Cache(int(1.5 * each * len(self._subset)) + 64 * len(self.dataset) + _OVERHEAD)
+            with self._loader(cache=self._cache, indices=self._subset, drop_last=False, page_cache="keep") as loader:
+                for _ in loader:
+                    pass
+        return self._cache
+
+    def _item_nbytes(self, i: int) -> int:
+        return 0 if self.image is None else int(self.dataset.item(i, self.image)["nbytes"])
+
+    def mean_item_nbytes(self, kind: str | None = None) -> float:
+        """Returns the mean stored bytes of a sample: of its image, by up to 1024 of them, or of all that it has.
+
+        kind: only images of this kind (see `kind_of`); None: all.
+        """
+        if self.image is None:
+            return self.dataset_nbytes / self.n_stored
+        some = [int(i) for i in self._random.permutation(self.numbers)[:_MOST_LOOKED_AT]]
+        sizes = [self._item_nbytes(i) for i in some if kind is None or self.kind_of(i) == kind]
+        return sum(sizes) / len(sizes) if sizes else self.dataset_nbytes / self.n_stored
+
+    def kind_of(self, i: int) -> str:
+        """Returns the form of a sample's image, or the ending of its file's name where only the file knows the form."""
+        item = self.dataset.item(i, self.image or "image")
+        return str(item["form"] or os.path.splitext(str(item["file"]))[1].lower())
+
+    def _batches_for(self, seconds: float) -> int:
+        """Returns more batches than a phase can use: an epoch's end would make it wait."""
+        return max(64, int(seconds * 200_000 / self.batch_size / 10))
+
+    # Quantities -------------------------------------------------------------------------------------
+
+    def storage_of(self, seconds: float) -> tuple[phases.Phase, float]:
+        """Reads for some seconds; returns the phase, and bytes read for a sample."""
+        counted = Delivered(self.stored(seconds), self.image or "image")
+        phase = phases.run("storage", counted, phases.nothing, seconds)
+        return phase, counted.nbytes / max(counted.samples, 1)
+
+    def images(self, n: int, most_nbytes: int) -> tuple[list[int], list[bytes], str]:
+        """Returns up to n samples, their stored bytes, and their form: that of most of them. Their means are near those of all."""
+        from ...data.image import probe
+
+        some = [int(i) for i in self._random.permutation(self.numbers)[:_MOST_LOOKED_AT]]
+        kinds = Counter(map(self.kind_of, some))
+        self.kind = kinds.most_common(1)[0][0]
+        some = [i for i in some if self.kind_of(i) == self.kind]
+        sizes = [self._item_nbytes(i) for i in some]
+        n = max(2, min(n, int(most_nbytes / max(sum(sizes) / len(sizes), 1))))
+        found: dict[str, dict[int, bytes]] = {}
+        for i in self._random.permutation(spread(some, sizes, n)):
+            data = self.dataset.read(int(i), self.image or "image")
+            form = self.dataset.item(int(i), self.image or "image")["form"] or probe(data).form
+            found.setdefault(str(form), {})[int(i)] = data
+        form = max(found, key=lambda name: len(found[name]))
+        return list(found[form]), list(found[form].values()), form
+
+    def mean_pixels(self) -> float | None:
+        """Returns the mean pixels of an image of the probe's kind, by up to 1024 of them; None: only the files know."""
+        some = [int(i) for i in self._random.permutation(self.numbers)[:_MOST_LOOKED_AT]]
+        items = [self.dataset.item(i, self.image or "image") for i in some if self.kind_of(i) == self.kind]
+        sizes = [item["height"] * item["width"] for item in items]
+        return sum(sizes) / len(sizes) if sizes and all(sizes) else None
+
+    def gpu(self) -> tuple[dict[str, float], float]:
+        """Returns a sample's demands of link and GPU in the last phase, and the link's bytes per second; 0: no upload."""
+        stats = self.last.stats()
+        upload = stats["stages"]["upload"]
+        return gpu_costs(stats), upload["nbytes"] / upload["link"] if upload["link"] > 0 else 0.0
+
+    def close_last(self) -> None:
+        while self._open:
+            self._open.pop().close()
+
+    def wait_until_steady(self) -> None:
+        """Lets the threads of closed loaders end before the next clock starts."""
+        time.sleep(0.01)

@@ -1,0 +1,413 @@
+"""The cost probe: what a sample of the user's data demands in each form, on this machine.
+
+Some samples are written in each form into a data set in a temporary directory, and loaded with the user's workers and read-ahead:
+from storage as the user's loader reads it, and from Penstock's cache. The CPU seconds of the process are those of preparation, with
+reading and without. Workers read ahead into batches and buffers that do not stay in the processor's caches, as in a training; the
+calling thread alone would use one buffer again and again, and large stored images would seem several times as cheap as they are.
+Forms that are not stored yet are probed the same way.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import os
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ... import cuda, transforms
+from ...base import options as _options
+from ...caching.cache import Cache
+from ...data import image, pli
+from ...data.schema import Boxes, Image
+from ...data.writer import Writer
+from ...errors import ArgumentError, PenstockError
+from ...loading import table
+from ...loading.loader import Loader
+from . import machine, phases
+
+if TYPE_CHECKING:
+    from ...data.dataset import Dataset
+    from ...loading.stats import LoaderStats
+
+TRAINING_FORMS = ("raw", "pli", "pli-fast")  # of a cache at the training size
+FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense", "raw")
+_EPOCHS, _MOST_TURNS = 8, 64  # epochs of a measurement, and turns of the samples in one of them
+_OVERHEAD = 1 << 20  # of a cache, beside the items
+
+# Arguments of the user's loader that say how pixels are made and delivered. The rest belongs to its data set or its threads.
+_PIXEL_OPTIONS = table.marked(table.PIXELS)
+# Arguments that say how storage is read. Slow reads, and reads around the page cache, take other CPU time than reads of memory.
+_READ_OPTIONS = table.marked(table.READS)
+
+
+def spread(numbers: Sequence[int], sizes: Sequence[float], n: int) -> list[int]:
+    """Returns n of the numbers, or all: the middle ones of n parts in the order of their sizes, so that their means are near those
+    of all."""
+    order = sorted(range(len(numbers)), key=lambda i: (sizes[i], i))
+    n = min(n, len(order))
+    return [numbers[order[int((k + 0.5) * len(order) / n)]] for k in range(n)]
+
+
+def check_forms(forms: Sequence[str] | None) -> None:
+    """Raises ArgumentError if one of these is not a form that can be probed."""
+    for form in forms or ():
+        name, _, error = form.partition(":")
+        if name not in FORMS or (error and not (name.startswith("pli-") and name != "pli-jpeg" and error.isdecimal())):
+            raise ArgumentError(f"there is no form {form!r}{_options.nearest(name, FORMS)}")
+
+
+def usual_forms(form: str) -> tuple[str, ...]:
+    """Returns the forms that are worth a probe for images of a form."""
+    if form in ("jpeg", "pli-jpeg"):
+        return ("jpeg", "pli-jpeg", "pli-small", "raw")
+    return (form, "pli-fast", "pli-small", "raw") if form not in ("pli", "raw") else ("pli-fast", "pli-small", "raw")
+
+
+def follows(form: str, stored: str) -> bool:
+    """Whether the bytes of a form follow the stored bytes of an image, and not only its pixels."""
+    if form == stored:
+        return True
+    return form == "pli-jpeg" if stored in ("jpeg", "pli-jpeg") else form != "raw" and stored != "raw"
+
+
+def places_of(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns where images can be decoded for a Loader of these arguments: also on its GPU, or on the machine's first."""
+    return ("cpu", "gpu") if options.get("device", "cpu") != "cpu" or cuda.is_available() else ("cpu",)
+
+
+def _pixels(data: bytes) -> Any:
+    return image.decode(data)
+
+
+def _png(data: bytes) -> bytes | None:
+    """Returns the picture as PNG, made by Pillow. None without Pillow."""
+    try:
+        from PIL import Image as PilImage
+    except ImportError:
+        return None
+    out = io.BytesIO()
+    PilImage.fromarray(_pixels(data)).save(out, "PNG", compress_level=6)
+    return out.getvalue()
+
+
+def encoded(data: bytes, stored: str, form: str) -> Any:
+    """Returns what a Writer takes to store the image `data` (whose form is `stored`) in `form`.
+
+    "pli-small:2" is near-lossless PLI, whose samples differ by 2 at most. None: this form cannot be made of it.
+    """
+    if form == stored:
+        return data
+    if form == "pli-jpeg":
+        return data if stored == "jpeg" else None
+    if form.startswith("pli-"):
+        tier, _, error = form.removeprefix("pli-").partition(":")
+        return pli.encode(_pixels(data), tier, max_error=int(error or 0))
+    if form == "raw":
+        return _pixels(data)
+    if form == "png":
+        return _png(data)
+    return None
+
+
+def _writer_form(form: str) -> str:
+    return "pli" if form.startswith("pli-") and form != "pli-jpeg" else form
+
+
+@dataclass
+class BoxesOf:
+    """The boxes of the samples of a probe.
+
+    Attributes:
+        rows: float32 (n, 4) of each sample.
+        made_for: as the data set's field has it.
+    """
+
+    rows: list[Any]
+    made_for: str | None
+
+
+def boxes_of(dataset: Dataset, fields: Sequence[str] | None, numbers: Sequence[int]) -> BoxesOf | None:
+    """Returns the delivered boxes of samples; None: there are none, or several fields of them."""
+    found = [f for name, f in dataset.fields.items() if f.type == "boxes" and (fields is None or name in fields)]
+    if len(found) != 1:
+        return None
+    return BoxesOf(dataset.subset(list(numbers)).column(found[0].name), found[0].made_for or None)
+
+
+class Probe:
+    """Measures forms of some samples. Use it as a context: it has a temporary directory.
+
+    Args:
+        images: bytes of the samples as they are stored.
+        stored: their form.
+        options: the arguments of the user's Loader, of which those that say how pixels are made count; "boxes", which is none of
+            them: a BoxesOf, if the samples have boxes that operations may need.
+        batch_size: samples in a batch.
+    """
+
+    def __init__(self, images: Sequence[bytes], stored: str, options: Mapping[str, Any], batch_size: int) -> None:
+        self._images = list(images)
+        self._stored = stored
+        self._options = options
+        self._batch_size = max(1, min(batch_size, len(self._images)))
+        self._directory = ""
+        self._boxes: BoxesOf | None = options.get("boxes")
+        given = options.get("num_workers")
+        self._workers = max(1, int(machine.quota_cores()) if given is None else int(given))
+
+    def __enter__(self) -> Probe:
+        self._scratch = machine.scratch_directory("probe")
+        self._directory = self._scratch.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._scratch.__exit__(None, None, None)
+
+    def write(self, form: str) -> dict[str, float] | None:
+        """Writes the samples in a form; returns bytes and packing seconds of a sample. None: it cannot be made."""
+        start = time.process_time()
+        schema: dict[str, Any] = {"image": Image(_writer_form(form))}
+        if self._boxes is not None:
+            schema["boxes"] = Boxes(self._boxes.made_for)
+        with Writer(os.path.join(self._directory, form), schema) as writer:
+            for i, data in enumerate(self._images):
+                value = encoded(data, self._stored, form)
+                if value is None:
+                    break
+                sample = {"image": value} if self._boxes is None else {"image": value, "boxes": self._boxes.rows[i]}
+                writer.write(sample, name=str(i))
+        if value is None:
+            return None
+        return {"pack_seconds": (time.process_time() - start) / len(self._images)}
+
+    def _place(self, place: str) -> dict[str, Any]:
+        """Returns the Loader's options for decoding at a place, "cpu" or "gpu". A user's batches stay on the GPU they are on."""
+        device = self._options.get("device", "cpu")
+        if place == "cpu" and device == "cpu":
+            return {}
+        found = {"device": "cuda" if device == "cpu" else device, "decode": place}
+        found["output"] = "dlpack" if device == "cpu" else self._options.get("output", "dlpack")
+        return found
+
+    def _loader(self, form: str, place: str = "cpu", **changes: Any) -> Loader:
+        options: dict[str, Any] = {
+            "dataset": os.path.join(self._directory, form),
+            "batch_size": self._batch_size,
+            "num_workers": self._workers,
+            "prefetch": self._options.get("prefetch") or 2,
+            "cache": None,
+            "fields": ["image"] if self._boxes is None else ["image", "boxes"],
+            "host_memory": self._options.get("host_memory", "4GiB"),
+        }
+        for name in _PIXEL_OPTIONS:
+            if name in self._options:
+                options[name] = _of_image(self._options[name], self._options.get("image_field", "image"))
+        options["transforms"] = _of_image(self._options.get("transforms"), self._options.get("image_field", "image"))
+        return Loader._of({**options, **self._place(place), **changes})
+
+    def measure(self, form: str, place: str, seconds: float) -> dict[str, float] | None:
+        """Returns the demands of one sample of a form that was written, by the process's CPU seconds and the GPU's clock.
+
+        None: the GPU does not decode this form.
+        """
+        with self._loader(form, place, page_cache="keep") as once:
+            for _ in once:
+                pass
+            stats = once.stats()
+            n = stats["samples"]["delivered"]
+            if place == "gpu" and stats["device"]["gpu_samples"] < n:
+                return None
+            nbytes = stats["storage"]["nbytes_read"] / n
+            reads = stats["storage"]["reads"] / n
+            found = self._items(once)
+        items = [item["nbytes"] for item in found]
+        mean = sum(items) / len(items)
+        cache = Cache(int(2 * sum(items)) + 64 * len(items) + _OVERHEAD)
+        read, gpu = self._run(form, place, None, seconds / 2)
+        hit, _ = self._run(form, place, cache, seconds / 2)
+        return {
+            **gpu,
+            "cpu_seconds": read,
+            "hit_cpu_seconds": hit,
+            "nbytes": nbytes,
+            "nbytes_sd": math.sqrt(sum((s - mean) ** 2 for s in items) / len(items)) * nbytes / max(mean, 1),
+            "reads": reads,
+            "item_nbytes": mean,
+            "pixels": sum(item["height"] * item["width"] for item in found) / len(found),
+        }
+
+    def training(self, form: str, cache_form: str, seconds: float) -> dict[str, float] | None:
+        """Returns what a sample takes of a cache that keeps it at the training size, and the CPU seconds of a hit.
+
+        None: the transforms do not begin so that they allow it, or it would be no smaller.
+        """
+        kept: dict[str, Any] = {"cache_form": cache_form, "cache_resolution": "training"}
+        try:
+            with self._loader(form, cache=Cache(_OVERHEAD), **kept):
+                pass
+        except ArgumentError:
+            return None
+        with self._loader(form) as loader:
+            raw = sum(item["height"] * item["width"] * 8 for item in self._items(loader))
+        cache = Cache(raw + 64 * len(self._images) + _OVERHEAD)
+        hit, _ = self._run(form, "cpu", cache, seconds, **kept)
+        use = cache.stats()
+        nbytes = use["used"] / max(use["items"], 1)
+        return {"hit_cpu_seconds": hit, "cpu_seconds": hit, "item_nbytes": nbytes}
+
+    def _items(self, loader: Loader) -> list[dict[str, Any]]:
+        return [loader.dataset.item(i, "image") for i in range(len(loader.dataset))]
+
+    def _run(
+        self, form: str, place: str, cache: Cache | None, seconds: float, **changes: Any
+    ) -> tuple[float, dict[str, float]]:
+        """Returns the CPU seconds of a sample without those of the thread that takes batches over, and the GPU's costs.
+
+        Whole epochs are counted: at an epoch's end no worker is ahead, so that nothing is counted but what was delivered. The first
+        one, which fills the cache and touches memory for the first time, is not. The median of the others counts.
+        """
+        reads = {} if cache else {name: self._options[name] for name in _READ_OPTIONS if self._options.get(name) is not None}
+        options = {"cache": cache, "drop_last": True, **reads, **changes}
+        with self._loader(form, place, **options, indices=self._tiled(1)) as loader:
+            begin = time.perf_counter()
+            _epoch_cpu(loader)
+            turns = int(seconds / _EPOCHS / max(time.perf_counter() - begin, 1e-6))
+        with self._loader(form, place, **options, indices=self._tiled(max(1, min(turns, _MOST_TURNS)))) as loader:
+            _epoch_cpu(loader)
+            end = time.perf_counter() + seconds
+            found = [_epoch_cpu(loader)]
+            while time.perf_counter() < end:
+                found.append(_epoch_cpu(loader))
+            return max(statistics.median(found), 1e-9), gpu_costs(loader.stats())
+
+    def _tiled(self, turns: int) -> Any:
+        """Returns so many permutations of the samples, one after another."""
+        import numpy as np
+
+        return np.concatenate([np.random.default_rng(turn).permutation(len(self._images)) for turn in range(turns)])
+
+    def deviation(self, form: str, seconds: float) -> float:
+        """Returns the standard deviation of a sample's CPU seconds, between samples."""
+        with self._loader(form, batch_size=1, num_workers=0, storage="memory") as loader:
+            n = len(loader)
+            least = [math.inf] * n
+            end = time.perf_counter() + seconds
+            for turn in itertools.count():
+                batches = iter(loader)
+                for i in range(n):
+                    before = time.thread_time()
+                    next(batches)
+                    least[i] = min(least[i], time.thread_time() - before)
+                if turn > 0 and time.perf_counter() >= end:
+                    break
+        mean = sum(least) / n
+        return math.sqrt(sum((value - mean) ** 2 for value in least) / n)
+
+    def fetch_cpu(self, form: str, seconds: float) -> float:
+        """Returns the CPU seconds of a sample whose stored bytes are delivered: fetch and batch without decoding."""
+        with Loader(os.path.join(self._directory, form), self._batch_size, encoded=["image"], fields=["image"], num_workers=0,
+                    cache=None, drop_last=True) as loader:  # fmt: skip
+            return phases.run("fetch", forever(loader), phases.nothing, seconds).caller_cpu_seconds / self._batch_size
+
+
+def gpu_costs(stats: LoaderStats) -> dict[str, float]:
+    """Returns the bytes of a sample that go to the GPU, and the GPU's seconds for preparing it. Uploads are not part of these."""
+    upload, n = stats["stages"]["upload"], max(stats["samples"]["delivered"], 1)
+    return {"link_nbytes": upload["nbytes"] / n, "gpu_seconds": upload["gpu"] / n}
+
+
+def _epoch_cpu(loader: Loader) -> float:
+    """Returns the CPU seconds of the process for a sample of a whole epoch, without those of this thread."""
+    before, own, n = time.process_time(), time.thread_time(), 0
+    for batch in loader:
+        n += phases.samples_in(batch)
+    return (time.process_time() - before - (time.thread_time() - own)) / max(n, 1)
+
+
+def forever(loader: Any) -> Iterator[Any]:
+    """Yields batches of epoch after epoch. Ends if an epoch has none."""
+    while True:
+        count = 0
+        for batch in loader:
+            count += 1
+            yield batch
+        if count == 0:
+            return
+
+
+def _of_image(value: Any, field: str) -> Any:
+    """Returns the image's part of an option that may be a dict per field."""
+    return value.get(field) if isinstance(value, Mapping) else value
+
+
+@dataclass
+class Costs:
+    """What a probe found.
+
+    Attributes:
+        forms: the demands by form and place.
+        stages: the CPU seconds of single stages ("fetch", "augment": of a raw picture).
+        kept: what a cache at the training size keeps of a sample, by its form: "hit_cpu_seconds", "item_nbytes".
+        notes: on forms that could not be probed.
+    """
+
+    forms: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    stages: dict[str, float] = field(default_factory=dict)
+    kept: dict[str, dict[str, float]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def keeps_training_size(options: Mapping[str, Any], places: Sequence[str]) -> bool:
+    """Whether a cache may keep the images of a Loader of these arguments after the beginning of their transforms."""
+    chain = _of_image(options.get("transforms"), options.get("image_field", "image"))
+    first = next((op for op in chain or () if not isinstance(op, transforms.Pad)), None) if isinstance(chain, Sequence) else None
+    makes_smaller = (transforms.Resize, transforms.CenterCrop, transforms.Letterbox)
+    return tuple(places) == ("cpu",) and isinstance(first, makes_smaller)
+
+
+def costs(
+    images: Sequence[bytes],
+    stored: str,
+    options: Mapping[str, Any],
+    batch_size: int,
+    forms: Sequence[str],
+    places: Sequence[str],
+    seconds: float,
+) -> Costs:
+    """Probes forms at places, "cpu" and "gpu"."""
+    found = Costs()
+    wanted = list(dict.fromkeys((stored, *forms)))
+    keeps = TRAINING_FORMS if keeps_training_size(options, places) else ()
+    each = seconds / (len(wanted) * len(places) + 2 + len(keeps) / 2)
+    with Probe(images, stored, options, batch_size) as probe:
+        for form in wanted:
+            try:
+                _probe_form(probe, form, stored, places, each, found)
+            except PenstockError as error:
+                found.notes.append(f"form {form}: {error.text}")
+        if stored in found.forms:
+            deviation = probe.deviation(stored, each)
+            for demands in found.forms[stored].values():
+                demands["cpu_sd_seconds"] = deviation * demands["cpu_seconds"] / found.forms[stored]["cpu"]["cpu_seconds"]
+            found.stages["fetch"] = probe.fetch_cpu(stored, each)
+            kept = {name: probe.training(stored, name, each / 2) for name in keeps}
+            found.kept = {name: demands for name, demands in kept.items() if demands is not None}
+        if "raw" in found.forms:
+            found.stages["augment"] = found.forms["raw"]["cpu"]["hit_cpu_seconds"]
+    return found
+
+
+def _probe_form(probe: Probe, form: str, stored: str, places: Sequence[str], seconds: float, found: Costs) -> None:
+    written = probe.write(form)
+    if written is None:
+        found.notes.append(f"form {form}: cannot be made of {stored} here")
+        return
+    for place in places:
+        demands = probe.measure(form, place, seconds)
+        if demands is not None:
+            found.forms.setdefault(form, {})[place] = {**demands, **written}

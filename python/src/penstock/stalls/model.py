@@ -1,0 +1,299 @@
+"""What-if questions to a report's data: single ones, sweeps, and "how much is enough". The model is the C library's."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .. import _native
+from ..base import options
+from ..errors import ArgumentError, LimitError
+
+# The order of enum psti_stall_resource.
+RESOURCES = ("accelerator", "cores", "workers", "storage", "reads", "network", "link", "gpu", "cache")
+
+# Members of struct psti_stall_setup that come from each section of a report, by equal names.
+_DEMANDS = (
+    "cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "wait_seconds", "nbytes", "nbytes_sd", "reads", "item_nbytes",
+    "link_nbytes", "gpu_seconds",
+)  # fmt: skip
+_RUN = (
+    "batch_size",
+    "prefetch",
+    "workers",
+    "ranks",
+    "jobs",
+    "hosts",
+    "batch_cpu_seconds",
+    "shared_cache",
+    "shared_preparation",
+)
+_STEP = ("step_seconds", "step_sd_seconds", "step_cpu_seconds")
+CAPACITIES = (
+    "cores", "storage_nbytes_per_second", "reads_per_second", "network_nbytes_per_second", "link_nbytes_per_second", "gpu_free",
+    "cache_nbytes", "page_cache_nbytes", "gpu_interference",
+)  # fmt: skip
+_BANDS = ("cpu_band", "storage_band", "step_band")
+_POLICIES = {"minio": 1, "random": 2, "lru": 3, "lru-sequential": 4}
+
+# A question's names, and the members that they set.
+_PLAIN = {
+    "cores": "cores",
+    "workers": "workers",
+    "prefetch": "prefetch",
+    "jobs": "jobs",
+    "ranks": "ranks",
+    "hosts": "hosts",
+    "reads": "reads_per_second",
+    "gpu_free": "gpu_free",
+}
+_SIZES = {"cache": "cache_nbytes", "page_cache": "page_cache_nbytes"}
+_RATES = {
+    "storage": "storage_nbytes_per_second",
+    "network": "network_nbytes_per_second",
+    "link": "link_nbytes_per_second",
+}
+_TRUTHS = ("shared_cache", "shared_preparation")
+OLD = {"gpu_share": "gpu_part"}  # questions by their names before 0.1
+QUESTIONS = (*_PLAIN, *_SIZES, *_RATES, *_TRUTHS, "gpu_speed", "gpu_part", "form", "decode", "batch_size", "policy")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A prediction.
+
+    Attributes:
+        question: what was changed.
+        samples_per_second, low, high: the rate of all jobs and ranks of one machine, and its error band.
+        binding, next: the resource that limits it, and the one that would be next.
+        utilisation: part of the time in which accelerators compute.
+        prep_stall, fetch_stall: parts in which they wait for preparation, and for storage or network.
+        hits, page_hits, misses: parts of the samples that the cache, the page cache and storage give.
+        bounds: samples/s that each resource allows by itself.
+        cores_used, storage_nbytes_per_second: what the rate takes.
+        extrapolated: resources beyond the range in which costs were measured; the band is wider for them.
+    """
+
+    question: dict[str, Any]
+    samples_per_second: float
+    low: float
+    high: float
+    binding: str
+    next: str
+    utilisation: float
+    prep_stall: float
+    fetch_stall: float
+    hits: float
+    page_hits: float
+    misses: float
+    bounds: dict[str, float]
+    cores_used: float
+    storage_nbytes_per_second: float
+    extrapolated: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns plain data for JSON; bounds that do not limit are None."""
+        bounds = {name: None if value == float("inf") else value for name, value in self.bounds.items()}
+        return {**asdict(self), "bounds": bounds}
+
+    def __str__(self) -> str:
+        asked = ", ".join(f"{name} {value}" for name, value in self.question.items()) or "as it is"
+        beyond = f" (beyond what was measured: {', '.join(self.extrapolated)})" if self.extrapolated else ""
+        return (
+            f"{asked}: {self.samples_per_second:.4g} samples/s ({self.low:.4g} to {self.high:.4g}), "
+            f"limited by {self.binding}, then {self.next}; utilisation {self.utilisation:.2f}{beyond}"
+        )
+
+
+def rate(name: str, value: float | str) -> float:
+    """Returns bytes per second of a number or of a text such as "2GB/s"."""
+    text = re.sub(r"\s*/\s*s(ec)?\s*$", "", value, flags=re.IGNORECASE) if isinstance(value, str) else value
+    return float(options.nbytes(name, text))
+
+
+def factor(name: str, value: float | str) -> float:
+    """Returns the number of 2, "2" or "2x"."""
+    text = value.strip().lower().removesuffix("x") if isinstance(value, str) else value
+    try:
+        number = float(text)
+    except ValueError:
+        raise ArgumentError(f'{name} is a factor such as "2x", not {value!r}') from None
+    if not 0 < number < 1e6:
+        raise ArgumentError(f"{name} must be above 0, not {value!r}")
+    return number
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} is a number, not {value!r}") from None
+    if not 0 <= number < 1e15:
+        raise ArgumentError(f"{name} must be 0 or more, not {value!r}")
+    return number
+
+
+def _size(name: str, value: Any) -> float:
+    """Returns bytes; 0 is allowed."""
+    if value in (0, "0"):
+        return 0.0
+    return float(options.nbytes(name, value))
+
+
+def demands_of(report: Mapping[str, Any], form: str, decode: str) -> dict[str, float]:
+    """Returns the demands of a form at a place ("cpu", "gpu")."""
+    forms = report["forms"]
+    if form not in forms:
+        raise ArgumentError(f"the report has no costs of form {form!r}: it has {', '.join(forms)}")
+    places = forms[form]
+    if decode not in places:
+        raise ArgumentError(
+            f"the report has no costs of form {form!r} with decode={decode!r}: it has {', '.join(places)}. "
+            "Costs of a GPU are measured on a machine that has one, or added to the report's file"
+        )
+    found: dict[str, float] = places[decode]
+    return found
+
+
+def _demands(report: Mapping[str, Any], form: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the demands of a form where the question, or else the run, decodes it: on CPUs, on the GPU, or a share on each."""
+    subject = report["subject"]
+    decode, share = question.get("decode"), question.get("gpu_part")
+    if share is not None and decode == "cpu":
+        raise ArgumentError('gpu_part is the part of the rows that the GPU decodes: it contradicts decode="cpu"')
+    if decode is None:
+        decode = "gpu" if share is not None else subject.get("decode", "cpu")
+        share = subject.get("gpu_part") if share is None else share
+    part = 1.0 if share is None else _number("gpu_part", share)
+    if part > 1:
+        raise ArgumentError(f"gpu_part is 0 to 1, not {share!r}")
+    if decode != "gpu" or part == 1:
+        return demands_of(report, form, decode)
+    cpu, gpu = demands_of(report, form, "cpu"), demands_of(report, form, "gpu")
+    # None (workers that follow the cores) and counts are no amounts for a sample: they are the CPU's.
+    return {
+        name: part * gpu.get(name, 0.0) + (1 - part) * cpu.get(name, 0.0) if name in _DEMANDS else cpu[name]
+        for name in {**cpu, **{name: 0 for name in gpu if name in _DEMANDS}}
+    }
+
+
+def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the setup (members of struct psti_stall_setup) of a report with the changes of a question."""
+    for name in question:
+        if name not in QUESTIONS:
+            raise ArgumentError(f"no question {name!r}{options.nearest(name, QUESTIONS)}")
+    subject, machine, step = report["subject"], report["machine"], report["accelerator"]
+    form = question.get("form") or subject["form"]
+    demands = _demands(report, form, question)
+    made: dict[str, Any] = {}
+    for names, section in (
+        (_DEMANDS, demands),
+        (_RUN, subject),
+        (_STEP, step),
+        (CAPACITIES, machine),
+        (_BANDS, report["bands"]),
+    ):
+        made.update({name: section[name] for name in names if section.get(name) is not None})
+    # A form may say that it is loaded otherwise: by another loader, whose workers follow the cores (None).
+    made.update({name: demands[name] for name in _RUN if demands.get(name) is not None})
+    follows = subject.get("workers_follow_cores", True) or ("workers" in demands and demands["workers"] is None)
+    if "workers" in demands and demands["workers"] is None:
+        made["workers"] = _workers_for(made["cores"], made)
+    speed = machine.get("core_speed", 1.0)
+    for name in ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "batch_cpu_seconds", "step_cpu_seconds"):
+        if name in made:
+            made[name] = made[name] / speed
+    made["dataset_nbytes"] = subject["samples"] * demands.get("item_nbytes", demands["nbytes"])
+    measured = report.get("measured", {})
+    made["measured_low"] = [float(measured.get(name, (0, 0))[0]) for name in RESOURCES]
+    made["measured_high"] = [float(measured.get(name, (0, 0))[1]) for name in RESOURCES]
+    _apply(made, question, follows)
+    return made
+
+
+def _workers_for(cores: float, made: Mapping[str, Any]) -> float:
+    """Returns the workers of one rank that Loader(num_workers=None) has."""
+    return max(1.0, float(-(-cores // max(1.0, made.get("ranks", 1.0)))))
+
+
+def _apply(made: dict[str, Any], question: Mapping[str, Any], follows: bool) -> None:
+    for name, value in question.items():
+        if value is None:
+            continue
+        if name in _PLAIN:
+            made[_PLAIN[name]] = _number(name, value)
+        elif name in _SIZES:
+            made[_SIZES[name]] = _size(name, value)
+        elif name in _RATES:
+            made[_RATES[name]] = rate(name, value)
+        elif name in _TRUTHS:
+            made[name] = bool(value)
+        elif name == "gpu_speed":
+            for member in ("step_seconds", "step_sd_seconds"):
+                made[member] = made.get(member, 0.0) / factor(name, value)
+        elif name == "batch_size":
+            wider = _number(name, value) / made["batch_size"]
+            made["batch_size"] = _number(name, value)
+            for member in (*_STEP, "batch_cpu_seconds"):
+                made[member] = made.get(member, 0.0) * wider
+        elif name == "policy":
+            made["policy"] = _POLICIES[list(_POLICIES)[options.choice("policy", value, _POLICIES)]]
+    # Workers follow the cores, as Loader(num_workers=None) does, unless they were asked for or set by the user.
+    if question.get("cores") is not None and question.get("workers") is None and follows:
+        made["workers"] = _workers_for(made["cores"], made)
+
+
+def predict(report: Mapping[str, Any], question: Mapping[str, Any]) -> Answer:
+    """Returns the prediction for one question."""
+    answer = _native.stall_predict(setup(report, question))
+    return Answer(question={name: value for name, value in question.items() if value is not None}, **answer)
+
+
+def sweep(report: Mapping[str, Any], question: Mapping[str, Any]) -> list[Answer]:
+    """Returns predictions for all combinations of a question whose values may be lists."""
+    names = list(question)
+    lists = [
+        list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] for value in question.values()
+    ]
+    return [predict(report, dict(zip(names, values, strict=True))) for values in itertools.product(*lists)]
+
+
+def need(report: Mapping[str, Any], resource: str, utilisation: float, question: Mapping[str, Any]) -> float:
+    """Returns how much of a resource is enough for a utilisation. LimitError: no amount is."""
+    number = options.choice("resource", resource, RESOURCES)
+    made = setup(report, question)
+    if resource == "cores":
+        made["workers"] = max(made.get("workers", 1.0), 4096.0)
+    return _native.stall_need(made, number, utilisation)
+
+
+def needs(report: Mapping[str, Any], utilisation: float, question: Mapping[str, Any]) -> dict[str, float | str]:
+    """Returns for each capacity how much is enough until the accelerator is the limit, or why no amount is."""
+    found: dict[str, float | str] = {}
+    if not report["accelerator"].get("step_seconds"):
+        return found
+    for resource in ("cores", "storage", "cache"):
+        try:
+            found[resource] = need(report, resource, utilisation, question)
+        except LimitError as error:
+            found[resource] = error.text or str(error)
+    return found
+
+
+def renamed(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a question with the names of today. An old one gives a warning."""
+    for name in question:
+        if name in OLD:
+            warnings.warn(f"whatif: {name} is {OLD[name]} now", FutureWarning, stacklevel=3)
+    return {OLD.get(name, name): value for name, value in question.items()}
+
+
+def answers(report: Mapping[str, Any], question: Mapping[str, Any]) -> Answer | list[Answer]:
+    """Returns the answer to a question, or a list of them if one of its values is a list."""
+    found = sweep(report, question)
+    many = any(isinstance(value, Sequence) and not isinstance(value, str) for value in question.values())
+    return found if many else found[0]

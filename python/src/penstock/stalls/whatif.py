@@ -1,0 +1,39 @@
+"""penstock.whatif: questions to a report, or to its file."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..base.public import public
+from . import model
+from .report import Report
+
+__all__ = ["whatif"]
+
+
+def whatif(report: Any, **question: Any) -> Any:
+    """Predicts the rate of a training run under other conditions.
+
+    Args:
+        report: a :class:`penstock.report.Report`, or the path of its file.
+        cores: CPU cores of the machine, fractions too. Workers follow, unless ``workers`` is given.
+        workers, prefetch, batch_size, ranks, jobs, hosts: of the run. ``ranks`` and ``jobs`` share the machine.
+        cache: bytes, or "64GiB", of Penstock's cache on one host; page_cache: those left for the kernel's.
+        policy: of ``cache``: "minio" (Penstock's), "random", "lru", "lru-sequential".
+        storage, network, link: bytes per second, or "2GB/s"; reads: reads per second.
+        gpu_speed: "2x": the accelerator's steps take half the time.
+        form: "jpeg", "pli-jpeg", "pli-small", ...: one of those that the report has costs of.
+        decode: "cpu" or "gpu"; gpu_part: the part of the rows that the GPU decodes, 0 to 1, as of :class:`penstock.Gpu`.
+        gpu_free: the part of the GPU's time that preparation may have, 0 to 1.
+        shared_cache, shared_preparation: whether ranks and jobs share one cache, and one preparation.
+
+    A value may be a list: then all combinations are answered. Returns an :class:`Answer`, or a list of them.
+    """
+    question = model.renamed(question)
+    if isinstance(report, (str, os.PathLike)):
+        report = Report.load(report)
+    return report._asked(question)
+
+
+public(__name__, "penstock")

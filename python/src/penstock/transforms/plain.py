@@ -1,0 +1,153 @@
+"""Chains of operations for the C library, and as plain data: JSON, for files."""
+
+from __future__ import annotations
+
+import json
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any
+
+from ..base import options
+from ..base.public import public
+from ..errors import ArgumentError
+from . import detection, pixels, policies, sound
+from .base import Transform, chain
+from .pixels import Grayscale, RandomGrayscale
+from .sound import AudioTransform
+
+__all__ = ["from_json", "to_json"]
+
+# Operations by their names in files.
+_OPERATIONS: dict[str, type[Transform]] = {
+    name: kind
+    for module in (detection, pixels, policies, sound)
+    for name in module.__all__
+    if isinstance(kind := getattr(module, name), type) and issubclass(kind, Transform) and kind is not AudioTransform
+}
+_GEOMETRIC = pixels.MOVING | policies.MOVING | detection.MOVING
+
+
+def geometric(ops: Sequence[Transform]) -> list[Transform]:
+    """Returns the operations of `ops` for masks that follow no image: those that move pixels, map classes, or drop boxes."""
+    wanted = _GEOMETRIC | detection.FOR_ANNOTATIONS
+    return [op for op in ops if not isinstance(op, AudioTransform) and any(part["kind"] in wanted for part in op.parts())]
+
+
+def described(ops: Sequence[Transform]) -> list[dict[str, Any]]:
+    """Returns a chain for the C library."""
+    return [part for op in ops for part in op.parts()]
+
+
+def output_channels(field: str, ops: list[Transform]) -> int:
+    """Returns 1 if the chain makes one channel, else 0 (no wish)."""
+    for i, op in enumerate(ops):
+        if isinstance(op, Grayscale) and op.num_output_channels == 1:
+            for before in ops[:i]:
+                moves = before.describe()["kind"] in _GEOMETRIC | detection.FOR_ANNOTATIONS
+                if moves or isinstance(before, (Grayscale, RandomGrayscale)):
+                    continue
+                raise ArgumentError(
+                    f"transforms[{field!r}]: {type(before).__name__} before Grayscale(1) is not possible; use "
+                    f"Grayscale(3), or put {type(before).__name__} after it"
+                )
+            return 1
+    return 0
+
+
+def _plain(value: object) -> object:
+    """Returns an argument as JSON has it: torchvision's InterpolationMode by its name, numbers of numpy as Python's."""
+    if isinstance(value, Transform):
+        return _to_plain(value)
+    value = getattr(value, "value", value)
+    if isinstance(value, (str, bool)) or value is None:
+        return value
+    if isinstance(value, Transform):
+        return _to_plain(value)
+    if isinstance(value, Sequence):
+        return [_plain(part) for part in value]
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value)  # type: ignore[arg-type]
+
+
+def _to_plain(op: Transform) -> dict[str, object]:
+    """Returns the operation as an object of JSON: its name, and the arguments that differ from their defaults."""
+    plain: dict[str, object] = {"op": type(op).__name__}
+    for field in fields(op):  # type: ignore[arg-type]
+        value = getattr(op, field.name)
+        if field.default is MISSING or value != field.default:
+            plain[field.name] = _plain(value)
+    return plain
+
+
+def to_json(transforms: Transform | Sequence[Transform] | Mapping[str, Sequence[Transform]]) -> str:
+    """Returns operations as JSON, for a file that ``penstock view --transforms`` and :func:`from_json` read.
+
+    A list of operations becomes a list of objects such as ``{"op": "RandomCrop", "size": 224}``: the class and
+    those arguments that differ from their defaults. A dict of lists by field becomes an object of lists.
+    """
+    if isinstance(transforms, Mapping):
+        plain: object = {name: [_to_plain(op) for op in chain(name, ops)] for name, ops in transforms.items()}
+    else:
+        plain = [_to_plain(op) for op in chain(None, transforms)]
+    return json.dumps(plain, indent=2)
+
+
+def _argument(value: object) -> object:
+    """An argument from JSON: a list as tuple, an object as the operation that it is."""
+    return tuple(value) if isinstance(value, list) else _from_plain(value) if isinstance(value, dict) else value
+
+
+def _from_plain(plain: object) -> Transform:
+    if not isinstance(plain, dict) or not isinstance(plain.get("op"), str):
+        raise ArgumentError(f'an operation is an object like {{"op": "CenterCrop", "size": 224}}, not {plain!r}')
+    name = plain["op"]
+    if name not in _OPERATIONS:
+        raise ArgumentError(f"no operation {name!r}{options.nearest(name, sorted(_OPERATIONS))}")
+    operation = _OPERATIONS[name]
+    arguments = {key: _argument(value) for key, value in plain.items() if key != "op"}
+    if name in ("RandomApply", "RandomChoice") and "transforms" in plain:
+        arguments["transforms"] = tuple(_chain_from_plain(plain["transforms"]))
+    parameters = {field.name: field for field in fields(operation)}  # type: ignore[arg-type]
+    for key in arguments:
+        if key not in parameters:
+            raise ArgumentError(f"{name}: no argument {key!r}{options.nearest(key, list(parameters))}")
+    for key, field in parameters.items():
+        if field.default is MISSING and key not in arguments:
+            raise ArgumentError(f"{name}: the argument {key!r} is missing")
+    try:
+        return operation(**arguments)
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+        raise ArgumentError(f"{name}: an argument is of a wrong kind ({error})") from None
+    except ValueError as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"{name}: {error}") from None
+
+
+def _chain_from_plain(plain: object) -> list[Transform]:
+    if not isinstance(plain, list):
+        raise ArgumentError(f"a list of operations is expected, not {plain!r}")
+    return [_from_plain(op) for op in plain]
+
+
+def from_json(text: str | bytes) -> list[Transform] | dict[str, list[Transform]]:
+    """Returns the operations that :func:`to_json` wrote: a list for the sample, or a dict of lists by field.
+
+    Lists of numbers become tuples. ArgumentError says what is not JSON, and which operation or argument there is not.
+    """
+    try:
+        plain = json.loads(text)
+        if isinstance(plain, dict) and "op" not in plain:
+            return {name: _chain_from_plain(ops) for name, ops in plain.items()}
+        return _chain_from_plain(plain)
+    except RecursionError:
+        raise ArgumentError("the operations are nested too deep") from None
+    except ValueError as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"the operations are not JSON: {error}") from None
+
+
+public(__name__, "penstock.transforms")

@@ -1,0 +1,563 @@
+"""Operations of training recipes: tones, blur, warps, erasing, groups, and the published policies.
+
+Each is described as :mod:`penstock.transforms` says, from where they are imported.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base.public import public
+from ..errors import ArgumentError
+from .base import (
+    Fill,
+    Size,
+    Transform,
+    _fail,
+    _fill,
+    _interpolation,
+    _mask_fill,
+    _pair,
+    _probability,
+    _range,
+    _whole,
+    chain,
+)
+
+__all__ = [
+    "AugMix",
+    "AutoAugment",
+    "CutMix",
+    "ElasticTransform",
+    "GaussianBlur",
+    "Identity",
+    "Mix",
+    "MixUp",
+    "Mosaic",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChoice",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomInvert",
+    "RandomPerspective",
+    "RandomPosterize",
+    "RandomRotation",
+    "RandomSolarize",
+    "TrivialAugmentWide",
+]
+
+# Numbers of include/penstock/augment.h, which pins them.
+_IDENTITY, _RANDOM_APPLY, _RANDOM_CHOICE, _INVERT, _POSTERIZE, _SOLARIZE, _AUTOCONTRAST, _EQUALIZE = range(20, 28)
+_SHARPNESS, _GAUSSIAN_BLUR, _AFFINE, _PERSPECTIVE, _ELASTIC, _ERASING = range(28, 34)
+_RAND_AUGMENT, _TRIVIAL_AUGMENT, _AUTO_AUGMENT, _AUGMIX = range(34, 38)
+_POLICIES = {"imagenet": 0, "cifar10": 1, "svhn": 2}
+_MAX_INNER = 14
+MOVING = frozenset((_AFFINE, _PERSPECTIVE, _ELASTIC))
+# Resize, the crops, Pad, Normalize and those of _detection: they change the size, end a chain, or are for annotations.
+_NOT_INNER = frozenset((1, 2, 3, 4, 7, *range(10, 19)))
+
+
+@dataclass(frozen=True)
+class Identity(Transform):
+    """Changes nothing: a choice of :class:`RandomChoice`."""
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": _IDENTITY}
+
+
+class _Group(Transform):
+    """Operations of which a random draw decides what is done. They keep the size of the image."""
+
+    transforms: Sequence[Transform]
+
+    @property
+    def is_random(self) -> bool:
+        return super().is_random or any(op.is_random for op in self.transforms)
+
+    def _inner(self, given: object) -> list[dict[str, Any]]:
+        ops = chain(type(self).__name__, given)
+        object.__setattr__(self, "transforms", tuple(ops))
+        inner = [part for op in ops for part in op.parts()]
+        if not 1 <= len(inner) <= _MAX_INNER:
+            raise _fail(self, f"1 to {_MAX_INNER} operations, not {len(inner)}")
+        for op in ops:
+            if isinstance(op, (RandomErasing, _Group)) or op.describe()["kind"] in _NOT_INNER:
+                raise _fail(self, f"{type(op).__name__} cannot be within it: operations here keep the size of the image, "
+                            "are no group, and come before Normalize")  # fmt: skip
+        return inner
+
+
+@dataclass(frozen=True)
+class RandomApply(_Group):
+    """Does all of ``transforms`` with probability ``p``, else none. They keep the size of the image."""
+
+    transforms: Sequence[Transform]
+    p: float = 0.5
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": _RANDOM_APPLY, "p": _probability(self, self.p), "n_inner": len(self._inner(self.transforms))}
+
+    def parts(self) -> list[dict[str, Any]]:
+        return [self.describe(), *self._inner(self.transforms)]
+
+
+@dataclass(frozen=True)
+class RandomChoice(_Group):
+    """Does one of ``transforms``: operation i with probability ``p[i] / sum(p)``, all alike if ``p`` is None.
+
+    They keep the size of the image. RandAugment is one choice only with ``num_ops=1``.
+    """
+
+    _draws = True
+
+    transforms: Sequence[Transform]
+    p: Sequence[float] | None = None
+
+    def describe(self) -> dict[str, Any]:
+        inner = self._inner(self.transforms)
+        if len(inner) != len(self.transforms):
+            raise _fail(self, "each choice is one operation: give RandAugment num_ops=1")
+        weights = [1.0] * len(inner) if self.p is None else [float(value) for value in self.p]
+        if self.p is not None:
+            object.__setattr__(self, "p", tuple(weights))
+        if len(weights) != len(inner) or min(weights) < 0 or not sum(weights) > 0:
+            raise _fail(self, f"p is one number of at least 0 for each operation, not all 0; not {self.p!r}")
+        return {"kind": _RANDOM_CHOICE, "n_inner": len(inner), "weights": weights}
+
+    def parts(self) -> list[dict[str, Any]]:
+        return [self.describe(), *self._inner(self.transforms)]
+
+
+@dataclass(frozen=True)
+class RandomInvert(Transform):
+    """Inverts all colours with probability ``p``."""
+
+    p: float = 0.5
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": _INVERT, "p": _probability(self, self.p)}
+
+
+@dataclass(frozen=True)
+class RandomPosterize(Transform):
+    """Keeps the ``bits`` highest bits of each sample, with probability ``p``."""
+
+    bits: int
+    p: float = 0.5
+
+    def describe(self) -> dict[str, Any]:
+        if not isinstance(self.bits, numbers.Integral) or not 0 <= int(self.bits) <= 16:
+            raise _fail(self, f"bits is a whole number from 0 to 16, not {self.bits!r}")
+        return {"kind": _POSTERIZE, "bits": int(self.bits), "p": _probability(self, self.p)}
+
+
+@dataclass(frozen=True)
+class RandomSolarize(Transform):
+    """Inverts samples of at least ``threshold`` (0 to 255; of 16 bits: times 257), with probability ``p``."""
+
+    threshold: float
+    p: float = 0.5
+
+    def describe(self) -> dict[str, Any]:
+        if not isinstance(self.threshold, numbers.Real) or not 0 <= float(self.threshold) <= 255:
+            raise _fail(self, f"threshold lies within 0 to 255, not {self.threshold!r}")
+        return {"kind": _SOLARIZE, "threshold": float(self.threshold), "p": _probability(self, self.p)}
+
+
+@dataclass(frozen=True)
+class RandomAutocontrast(Transform):
+    """Stretches each channel to the full range with probability ``p``."""
+
+    p: float = 0.5
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": _AUTOCONTRAST, "p": _probability(self, self.p)}
+
+
+@dataclass(frozen=True)
+class RandomEqualize(Transform):
+    """Makes each channel's histogram level, as PIL does, with probability ``p``. 16 bits get 256 levels."""
+
+    p: float = 0.5
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": _EQUALIZE, "p": _probability(self, self.p)}
+
+
+@dataclass(frozen=True)
+class RandomAdjustSharpness(Transform):
+    """Blurs (factor 0), leaves (1) or sharpens (2) with probability ``p``."""
+
+    sharpness_factor: float
+    p: float = 0.5
+
+    def describe(self) -> dict[str, Any]:
+        if not isinstance(self.sharpness_factor, numbers.Real) or not float(self.sharpness_factor) >= 0:
+            raise _fail(self, f"sharpness_factor is 0 or more, not {self.sharpness_factor!r}")
+        return {"kind": _SHARPNESS, "factor": float(self.sharpness_factor), "p": _probability(self, self.p)}
+
+
+@dataclass(frozen=True)
+class GaussianBlur(Transform):
+    """Blurs with a filter of ``kernel_size`` taps (odd; one number or (height, width)).
+
+    ``sigma`` is the standard deviation in pixels, or a range from which one is drawn. All channels are blurred.
+    """
+
+    kernel_size: Size
+    sigma: float | Sequence[float] = (0.1, 2.0)
+
+    def describe(self) -> dict[str, Any]:
+        height, width = _pair(self, self.kernel_size, square=True)
+        if height % 2 == 0 or width % 2 == 0 or max(height, width) > 255:
+            raise _fail(self, f"kernel_size is odd, at most 255, not {self.kernel_size!r}")
+        given = (self.sigma, self.sigma) if isinstance(self.sigma, numbers.Real) else self.sigma
+        sigma = _range(self, "sigma", given, 0, 1e3)
+        if sigma[0] <= 0:
+            raise _fail(self, f"sigma is above 0, not {self.sigma!r}")
+        return {"kind": _GAUSSIAN_BLUR, "height": height, "width": width, "sigma": sigma}
+
+
+def _angles(op: object, name: str, value: object, most: float) -> list[float]:
+    """Returns a range of angles: of one number x it is -x to x."""
+    if isinstance(value, numbers.Real):
+        if float(value) < 0:
+            raise _fail(op, f"{name} of one number is not negative, not {value!r}")
+        value = (-float(value), float(value))
+    return _range(op, name, value, -most, most)
+
+
+def _warp(op: Any) -> dict[str, Any]:
+    """Returns the members that all warps have."""
+    interpolation = _interpolation(op, op.interpolation)
+    if interpolation not in (1, 2):
+        raise _fail(op, f"interpolation is nearest or bilinear, not {op.interpolation!r}")
+    filled = {"no_blend": True} if op.fill is None else {"fill": _fill(op, op.fill)}
+    return {"interpolation": interpolation, **filled}
+
+
+def _center(op: object, center: object) -> dict[str, Any]:
+    if center is None:
+        return {}
+    if not isinstance(center, Sequence) or len(center) != 2:
+        raise _fail(op, f"center is (x, y), not {center!r}")
+    return {"has_center": True, "center": [float(value) for value in center]}
+
+
+@dataclass(frozen=True)
+class RandomRotation(Transform):
+    """Turns by an angle drawn from ``degrees`` (one number x: -x to x), counter-clockwise. The size stays.
+
+    ``center`` is (x, y) in pixels, by default the middle. ``fill`` is in pixel units; None counts what is outside as 0
+    without blending. Masks are filled with ``mask_fill``.
+    """
+
+    _draws = True
+
+    degrees: float | Sequence[float]
+    interpolation: Any = "nearest"
+    center: Sequence[float] | None = None
+    fill: Fill | None = 0
+    mask_fill: float = 0
+
+    def describe(self) -> dict[str, Any]:
+        low, high = _angles(self, "degrees", self.degrees, 1e5)
+        return {
+            "kind": _AFFINE,
+            "degrees": [-high, -low],
+            "mask_fill": _mask_fill(self, self.mask_fill),
+            **_center(self, self.center),
+            **_warp(self),
+        }
+
+
+@dataclass(frozen=True)
+class RandomAffine(Transform):
+    """Turns, shifts, scales and shears by amounts drawn at random, with the rules of torchvision.
+
+    ``degrees``: a range, clockwise; one number x: -x to x. ``translate``: most shift as shares (x, y) of width and height, in
+    whole pixels. ``scale``: a range of factors. ``shear``: degrees along x, -x to x, a range, or two ranges (4 numbers).
+    """
+
+    _draws = True
+
+    degrees: float | Sequence[float]
+    translate: Sequence[float] | None = None
+    scale: Sequence[float] | None = None
+    shear: float | Sequence[float] | None = None
+    interpolation: Any = "nearest"
+    fill: Fill | None = 0
+    center: Sequence[float] | None = None
+    mask_fill: float = 0
+
+    def describe(self) -> dict[str, Any]:
+        translate = [0.0, 0.0] if self.translate is None else [float(value) for value in self.translate]
+        if len(translate) != 2 or not all(0 <= value <= 1 for value in translate):
+            raise _fail(self, f"translate is two shares from 0 to 1, not {self.translate!r}")
+        return {
+            "kind": _AFFINE,
+            "degrees": _angles(self, "degrees", self.degrees, 1e5),
+            "translate": translate,
+            "scale": [1.0, 1.0] if self.scale is None else _range(self, "scale", self.scale, 1e-3, 1e3),
+            "shear": self._shears(),
+            "mask_fill": _mask_fill(self, self.mask_fill),
+            **_center(self, self.center),
+            **_warp(self),
+        }
+
+    def _shears(self) -> list[float]:
+        given = self.shear
+        if given is None:
+            return [0.0] * 4
+        if isinstance(given, Sequence) and len(given) == 4:
+            return [*_angles(self, "shear", given[:2], 89), *_angles(self, "shear", given[2:], 89)]
+        return [*_angles(self, "shear", given, 89), 0.0, 0.0]
+
+
+@dataclass(frozen=True)
+class RandomPerspective(Transform):
+    """Moves the four corners inwards, each by up to ``distortion_scale`` of half the sides, with probability ``p``."""
+
+    _draws = True
+
+    distortion_scale: float = 0.5
+    p: float = 0.5
+    interpolation: Any = "bilinear"
+    fill: Fill | None = 0
+    mask_fill: float = 0
+
+    def describe(self) -> dict[str, Any]:
+        if not isinstance(self.distortion_scale, numbers.Real) or not 0 <= float(self.distortion_scale) <= 1:
+            raise _fail(self, f"distortion_scale lies within 0 to 1, not {self.distortion_scale!r}")
+        return {
+            "kind": _PERSPECTIVE,
+            "distortion": float(self.distortion_scale),
+            "p": _probability(self, self.p),
+            "mask_fill": _mask_fill(self, self.mask_fill),
+            **_warp(self),
+        }
+
+
+@dataclass(frozen=True)
+class ElasticTransform(Transform):
+    """Moves every pixel by smooth noise: strength ``alpha``, smoothness ``sigma`` in pixels (at most 31), for x and y.
+
+    Images and masks; boxes and keypoints cannot follow. Its cost is that of a blur with 8 sigma taps.
+    """
+
+    _draws = True
+
+    alpha: float | Sequence[float] = 50.0
+    sigma: float | Sequence[float] = 5.0
+    interpolation: Any = "bilinear"
+    fill: Fill | None = 0
+    mask_fill: float = 0
+
+    def describe(self) -> dict[str, Any]:
+        both = {}
+        for name in ("alpha", "sigma"):
+            value = getattr(self, name)
+            both[name] = [float(value)] * 2 if isinstance(value, numbers.Real) else [float(part) for part in value]
+            if len(both[name]) != 2:
+                raise _fail(self, f"{name} is a number or (x, y), not {value!r}")
+        if not all(0 <= value < 31 for value in both["sigma"]):
+            raise _fail(self, f"sigma lies within 0 to 31, not {self.sigma!r}")
+        return {"kind": _ELASTIC, **both, "mask_fill": _mask_fill(self, self.mask_fill), **_warp(self)}
+
+
+@dataclass(frozen=True)
+class RandomErasing(Transform):
+    """Overwrites a rectangle with probability ``p``; the last operation of a chain, after Normalize where there is one.
+
+    ``scale`` is the range of its share of the area, ``ratio`` that of height / width. ``value`` is a number, one per channel, or
+    "random" for normal noise, in units of the numbers that are delivered: 0 after Normalize is the mean.
+    """
+
+    _draws = True
+
+    p: float = 0.5
+    scale: Sequence[float] = (0.02, 0.33)
+    ratio: Sequence[float] = (0.3, 3.3)
+    value: float | Sequence[float] | str = 0
+
+    def describe(self) -> dict[str, Any]:
+        if isinstance(self.value, str) and self.value != "random":
+            raise _fail(self, f'value is a number, one per channel, or "random", not {self.value!r}')
+        value = {"noise": True} if isinstance(self.value, str) else {"fill": _fill(self, self.value)}
+        return {
+            "kind": _ERASING,
+            "p": _probability(self, self.p),
+            "scale": _range(self, "scale", self.scale, 0, 1),
+            "ratio": _range(self, "ratio", self.ratio, 1e-6, 1e6),
+            **value,
+        }
+
+
+@dataclass(frozen=True)
+class RandAugment(Transform):
+    """Does ``num_ops`` operations of a list of 14, each drawn at random, at strength ``magnitude`` of ``num_magnitude_bins``.
+
+    Cubuk et al., 2020, with torchvision's ranges. Images alone: masks, boxes and keypoints cannot follow.
+    """
+
+    _draws = True
+
+    num_ops: int = 2
+    magnitude: int = 9
+    num_magnitude_bins: int = 31
+    interpolation: Any = "nearest"
+    fill: Fill | None = None
+
+    def describe(self) -> dict[str, Any]:
+        _whole(self, "num_ops", self.num_ops, 1, 10)
+        bins = _whole(self, "num_magnitude_bins", self.num_magnitude_bins, 2, 1000)
+        return {
+            "kind": _RAND_AUGMENT,
+            "magnitude": _whole(self, "magnitude", self.magnitude, 0, bins - 1),
+            "n_magnitudes": bins,
+            **_warp(self),
+        }
+
+    def parts(self) -> list[dict[str, Any]]:
+        return [self.describe()] * int(self.num_ops)
+
+
+@dataclass(frozen=True)
+class TrivialAugmentWide(Transform):
+    """Does one operation of a list of 14 at a random strength (Mueller and Hutter, 2021). Images alone."""
+
+    _draws = True
+
+    num_magnitude_bins: int = 31
+    interpolation: Any = "nearest"
+    fill: Fill | None = None
+
+    def describe(self) -> dict[str, Any]:
+        bins = _whole(self, "num_magnitude_bins", self.num_magnitude_bins, 2, 1000)
+        return {"kind": _TRIVIAL_AUGMENT, "magnitude": 0, "n_magnitudes": bins, **_warp(self)}
+
+
+@dataclass(frozen=True)
+class AutoAugment(Transform):
+    """Does one of 25 published pairs of operations (Cubuk et al., 2019). ``policy``: imagenet, cifar10 or svhn. Images alone."""
+
+    _draws = True
+
+    policy: Any = "imagenet"
+    interpolation: Any = "nearest"
+    fill: Fill | None = None
+
+    def describe(self) -> dict[str, Any]:
+        policy = getattr(self.policy, "value", self.policy)
+        if not isinstance(policy, str) or policy.lower() not in _POLICIES:
+            raise _fail(self, f"policy is one of {', '.join(_POLICIES)}, not {self.policy!r}")
+        return {"kind": _AUTO_AUGMENT, "policy": _POLICIES[policy.lower()], **_warp(self)}
+
+
+@dataclass(frozen=True)
+class AugMix(Transform):
+    """Mixes the image with ``mixture_width`` versions of itself, each after a chain of operations (Hendrycks et al., 2020).
+
+    ``severity`` is 1 to 10. ``chain_depth`` is the length of a chain; -1 draws 1 to 3. ``alpha`` is the parameter of both
+    distributions of shares. ``all_ops`` also changes colours. Images alone.
+    """
+
+    _draws = True
+
+    severity: int = 3
+    mixture_width: int = 3
+    chain_depth: int = -1
+    alpha: float = 1.0
+    all_ops: bool = True
+    interpolation: Any = "bilinear"
+    fill: Fill | None = None
+
+    def describe(self) -> dict[str, Any]:
+        if not isinstance(self.alpha, numbers.Real) or not 0 < float(self.alpha) <= 1e6:
+            raise _fail(self, f"alpha is above 0, not {self.alpha!r}")
+        depth = _whole(self, "chain_depth", self.chain_depth, -1, 8)
+        return {
+            "kind": _AUGMIX,
+            "magnitude": _whole(self, "severity", self.severity, 1, 10),
+            "mixture_width": _whole(self, "mixture_width", self.mixture_width, 1, 8),
+            "chain_depth": max(depth, 0),
+            "alpha": [float(self.alpha)] * 2,
+            "all_ops": bool(self.all_ops),
+            **_warp(self),
+        }
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Base of :class:`MixUp` and :class:`CutMix`: they mix the images of a batch and their labels (``Loader(mix=...)``).
+
+    ``alpha``: both parameters of the beta distribution from which the share lambda is drawn, for each batch. ``num_classes``:
+    how many classes the labels have; None: as many as the data set says.
+    """
+
+    alpha: float = 1.0
+    num_classes: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.alpha, numbers.Real) or not 0 < float(self.alpha) <= 1e6:
+            raise _fail(self, f"alpha is above 0, not {self.alpha!r}")
+        if self.num_classes is not None:
+            _whole(self, "num_classes", self.num_classes, 1, 1 << 24)
+
+
+class MixUp(Mix):
+    """lambda * image + (1 - lambda) * partner (Zhang et al., 2018). The partner of row i is row i - 1, of row 0 the last."""
+
+
+class CutMix(Mix):
+    """A rectangle of 1 - lambda of the area is the partner's (Yun et al., 2019). Partners are those of :class:`MixUp`."""
+
+
+@dataclass(frozen=True)
+class Mosaic(Mix):
+    """Four images of the batch that meet in a point, with their boxes, keypoints and masks (Bochkovskiy et al., YOLOv4, 2020).
+
+    The picture is the middle of a canvas of twice the size, on which the corners of four images of the batch's size lie at
+    the point: the row's own image top left, three drawn rows right, below and diagonally. Boxes are cut down to their
+    quarter and dropped by ``min_area`` and ``min_visibility`` of the loader, with the rows of ``per_box``. ``p``: the part
+    of the rows that become mosaics. ``centre``: the range of the point, as a part of the canvas. Change sizes before, with
+    operations such as ``RandomResizedCrop``. It is the only way of a ``mix``, and leaves labels of images as they are.
+    """
+
+    alpha: float = field(default=1.0, init=False, repr=False)
+    num_classes: int | None = field(default=None, init=False, repr=False)
+    p: float = 1.0
+    centre: tuple[float, float] = (0.25, 0.75)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.p, numbers.Real) or not 0 < float(self.p) <= 1:
+            raise _fail(self, f"p is above 0, at most 1, not {self.p!r}")
+        is_pair = isinstance(self.centre, Sequence) and len(self.centre) == 2
+        if not is_pair or not all(isinstance(part, numbers.Real) for part in self.centre):
+            raise _fail(self, f"centre is (lower, upper), two numbers, not {self.centre!r}")
+        if not 0 <= self.centre[0] <= self.centre[1] <= 1 or self.centre[1] == 0:
+            raise _fail(self, f"centre is (lower, upper) within 0 to 1, not {self.centre!r}")
+
+
+def mixes(given: object) -> list[tuple[float, ...]]:
+    """Checks ``Loader(mix=...)``, one way or several, and returns tuples (number, alpha, ...) for the C library."""
+    ways = [given] if isinstance(given, Mix) else given
+    if not isinstance(ways, Sequence) or not 1 <= len(ways) <= 4 or not all(type(way) in (MixUp, CutMix, Mosaic) for way in ways):
+        raise ArgumentError(f"mix is MixUp, CutMix, or a list of 1 to 4 of them, or Mosaic, not {given!r}")
+    if any(isinstance(way, Mosaic) for way in ways):
+        if len(ways) > 1:
+            raise ArgumentError(f"mix is one Mosaic, or other ways, not {given!r}")
+        return [(3, 1.0, float(ways[0].p), float(ways[0].centre[0]), float(ways[0].centre[1]))]
+    if len({way.num_classes for way in ways}) > 1:
+        raise ArgumentError(f"all of mix have the same num_classes, not {given!r}")
+    return [(1 if isinstance(way, MixUp) else 2, float(way.alpha)) for way in ways]
+
+
+public(__name__, "penstock.transforms")
