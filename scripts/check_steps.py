@@ -118,7 +118,7 @@ def check_steps() -> list[Step]:
     cuda = [PYTHON, "scripts/check_cuda.py", "--built", str(PACKAGE_BUILD)]
     kernels = [Step("cuda", "script", [cuda], budget_s=12)] if shutil.which("nvcc") else []
     return [
-        Step("rooms", "script", [[PYTHON, "scripts/check_rooms.py"]], budget_s=2),
+        Step("rooms", "script", [[PYTHON, "scripts/check_rooms.py"], [PYTHON, "scripts/check_imports.py"]], budget_s=3),
         Step("style", "script", [[PYTHON, "scripts/check_style.py"]], budget_s=6),
         Step("docs", "script", [[PYTHON, "scripts/check_docs.py"]], budget_s=3),
         Step("ruff", "script", [[PYTHON, "-m", "ruff", "check", "."]], budget_s=2),

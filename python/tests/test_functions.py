@@ -432,7 +432,7 @@ def test_an_exception_while_workers_end(packed, way, monkeypatch):
     places, seen = [], []
 
     def interrupt(frame, event, argument):
-        if frame.f_code.co_filename.endswith(("_function_workers.py", "_function_loop.py", "_function_memory.py")):
+        if frame.f_code.co_filename.endswith(("functions/workers.py", "functions/loop.py", "functions/memory.py")):
             place = (frame.f_code.co_name, frame.f_lineno, event)
             if event == "line" and place not in places:
                 places.append(place)

@@ -99,7 +99,7 @@ class Maker:
 
 
 def _with_receipt(batch: Any, loader: Made, here: Place, place: Place) -> Any:
-    """Puts a receipt into a batch of the loader's own kind (_native_delivery.c)."""
+    """Puts a receipt into a batch of the loader's own kind (native_delivery.c)."""
     if type(batch) is Batch:
         batch.receipt = _native.Receipt(loader._received, here, place)
     return batch
