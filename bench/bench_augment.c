@@ -15,7 +15,7 @@
  * Each line takes SECONDS (0.4 by default). LINE, such as "500x375 u8 avx2", chooses one.
  * bench/second_half.py runs two builds in turns. */
 #include <augment/augment_int.h>
-#include <base/cpu.h>
+#include <base/machine/cpu.h>
 
 #include <penstock/penstock.h>
 

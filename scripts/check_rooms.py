@@ -59,6 +59,13 @@ PARTS = {
         "audio": set(),
         "png": set(),
     },
+    # The floors of the loader. Files of the room itself are the door, and what all floors see: plan, sources, workers.
+    "loader": {
+        "tiers": {"placement"},
+        "rows": {"tiers", "placement"},
+        "epoch": {"rows", "tiers", "placement"},
+        "placement": {"rows", "tiers", "epoch"},
+    },
     "gpu": {
         "work": set(),
         "kernels": {"work"},
@@ -72,7 +79,7 @@ ARCH_FOLDERS = {"x86", "arm"}
 ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|icl|neon)\.c", "decode": r"decode_png_unfilter_(avx2|neon)\.c",
               "images": r"images_colors_avx2\.c", "sound": r"sound_kernels_avx2\.c"}
 KERNEL_TABLES = {
-    "src/augment/augment_kernels.c",
+    "src/augment/kernels/augment_kernels.c",
     "src/decode/png/decode_png_unfilter_levels.c",
     "src/images/images_colors.c",
     "src/pli/decode/pli_kernels.c",
@@ -98,7 +105,7 @@ DOORS = {
     "gpu": {"gpu.h"},
     "stall": {"stall_meter.h", "stall_predict.h", "stall_trace.h"},
     "plan": {"plan_solve.h"},
-    "loader": {"loader.h", "loader_training.h"},
+    "loader": {"loader.h", "tiers/loader_training.h"},
     "writer": {"writer.h"},
     "verify": {"verify.h"},
     "pack": set(),
@@ -124,7 +131,7 @@ ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
                 "bench/gpu/gpu_l3.h": {"gpu"}, "bench/l3/l3.cu": {"gpu"}}
 # The Python package calls the solver and the what-if model, which no C program does: functions of the private node of
 # src/penstock.map.
-ROOM_BINDINGS = {"_native_plan.c": {"plan", "stall"}, "_native_stall.c": {"stall"}}
+ROOM_BINDINGS = {"native_plan.c": {"plan", "stall"}, "native_stall.c": {"stall"}}
 # Folders of tests that belong to no room, or need several: the rooms that they may see, with their inner headers.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),

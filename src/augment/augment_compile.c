@@ -7,7 +7,7 @@
 #include "augment/augment_sizes.h"
 
 #include "base/alloc.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/fail.h"
 #include "base/options.h"
 

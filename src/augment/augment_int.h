@@ -21,7 +21,7 @@
 #define PST_AUGMENT_INT_H
 
 #include "augment/augment.h"
-#include "augment/augment_kernels.h"
+#include "augment/kernels/augment_kernels.h"
 #include "augment/augment_scratch.h"
 
 #include "base/bits.h"

@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "base/bits.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/hash.h"
 
 #include <stdbool.h>

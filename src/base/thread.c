@@ -2,7 +2,7 @@
 #include "base/thread.h"
 
 #include "base/alloc.h"
-#include "base/cores.h"
+#include "base/machine/cores.h"
 #include "base/fail.h"
 #include "base/fault.h"
 

@@ -71,7 +71,7 @@ void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_
                         uint64_t nbytes);
 
 /* Shared caches. One process, the host service, has the cache: its tables and items lie in stores
- * (base/sealed.h), which other processes can read, but nobody else can write.
+ * (base/files/sealed.h), which other processes can read, but nobody else can write.
  * ---------------------------------------------------------------------------------------------- */
 
 /* As pst_cache_open, with sets that lie in stores. PST_ERROR_UNSUPPORTED comes with the first set,

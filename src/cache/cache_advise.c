@@ -1,8 +1,8 @@
 /* cache_advise.c - the size of a data set and the free memory -> the size of a cache. */
 #include "cache/cache_int.h"
 
-#include "base/cores.h"
-#include "base/memory_limit.h"
+#include "base/machine/cores.h"
+#include "base/machine/memory_limit.h"
 #include "base/options.h"
 
 #include <inttypes.h>

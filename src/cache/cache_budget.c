@@ -3,7 +3,7 @@
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 #include <unistd.h>
 

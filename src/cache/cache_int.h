@@ -29,7 +29,7 @@ static inline bool psti_cache_item_fits(const struct psti_cache_item *item, uint
 }
 
 /* A range of addresses whose memory is claimed from the front as it is needed. It is private to
- * this process, or a store (base/sealed.h) that others read. */
+ * this process, or a store (base/files/sealed.h) that others read. */
 struct psti_cache_memory {
     char *bytes;
     int fd;                /* of the store; -1: private */

@@ -15,7 +15,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/options.h"
-#include "base/read.h"
+#include "base/files/read.h"
 
 #include <errno.h>
 #include <fcntl.h>

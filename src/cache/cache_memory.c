@@ -8,7 +8,7 @@
 #include "base/bits.h"
 #include "base/fail.h"
 #include "base/fault.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 #include <errno.h>
 #include <sys/mman.h>

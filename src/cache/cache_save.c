@@ -12,7 +12,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/options.h"
-#include "base/output.h"
+#include "base/files/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

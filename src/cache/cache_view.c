@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 #include <unistd.h>
 

@@ -6,12 +6,12 @@
 #include "dataset/dataset_query.h"
 
 #include "base/checked.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/options.h"
-#include "base/read.h"
-#include "base/stamp.h"
+#include "base/files/read.h"
+#include "base/files/stamp.h"
 #include "format/format_dataset.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/jpeg_marker.h"
 #include "base/log.h"
-#include "base/read.h"
+#include "base/files/read.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
-#include "base/stamp.h"
+#include "base/files/stamp.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/read.h"
+#include "base/files/read.h"
 
 #include <dirent.h>
 #include <stdio.h>

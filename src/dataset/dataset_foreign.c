@@ -6,7 +6,7 @@
  * its name alone. Any thread; nothing is kept. */
 #include "dataset/dataset_int.h"
 
-#include "base/read.h"
+#include "base/files/read.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
-#include "base/read.h"
+#include "base/files/read.h"
 #include "format/format_geometry.h"
 
 #include <errno.h>

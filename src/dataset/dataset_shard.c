@@ -6,7 +6,7 @@
 #include "dataset/dataset_index.h"
 
 #include "base/fail.h"
-#include "base/read.h"
+#include "base/files/read.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/read.h"
+#include "base/files/read.h"
 
 #include <ctype.h>
 #include <errno.h>

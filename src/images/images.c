@@ -6,7 +6,7 @@
 #include "options/options_members.h"
 
 #include "base/alloc.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/fail.h"
 #include "base/options.h"
 

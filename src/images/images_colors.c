@@ -1,7 +1,7 @@
 /* images_colors.c - chooses the function for a CPU that turns RGB into BGR. Pure; any thread. */
 #include "images/images_colors.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 psti_images_swap psti_images_swap_for(uint32_t features)
 {

@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 #include "base/hash.h"
-#include "base/read.h"
+#include "base/files/read.h"
 #include "dataset/dataset.h"
 #include "pli/pli.h"
 

@@ -2,8 +2,8 @@
  *
  * It only reads: it opens a storage engine for a moment to see whether io_uring works here, looks
  * for a CUDA driver, and gets from every other room what that would use. No state is kept. */
-#include "base/cores.h"
-#include "base/cpu.h"
+#include "base/machine/cores.h"
+#include "base/machine/cpu.h"
 #include "base/fail.h"
 #include "base/thread.h"
 #include "decode/decode.h"

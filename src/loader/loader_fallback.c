@@ -2,11 +2,11 @@
  *
  * Any thread counts, without a lock. Another kind is an enumerator in <penstock/loader.h> and a
  * line of the table here. */
-#include "loader/loader_counters.h"
+#include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 
 #include "base/alloc.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 #include <stdio.h>
 #include <string.h>

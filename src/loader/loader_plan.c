@@ -3,10 +3,10 @@
  * In: the data set's fields and the caller's pst_field_output list. Out: one plan entry and one
  * slot layout per delivered field, in the data set's order, and a number for each stored item of a
  * row. Runs once, at open. The plan is constant afterwards and shared by all threads. */
-#include "loader/loader_boxes.h"
-#include "loader/loader_mix.h"
+#include "loader/rows/loader_boxes.h"
+#include "loader/epoch/loader_mix.h"
 #include "loader/loader_plan.h"
-#include "loader/loader_sound.h"
+#include "loader/rows/loader_sound.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"

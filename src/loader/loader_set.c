@@ -5,13 +5,13 @@
  * done by the caller's thread while no worker runs. What depends on the settings is exchanged as a
  * whole (struct shape), so that a failure can put the former back. The pools share lock and budget:
  * batches of the former size that the caller holds count in host_memory until they are released. */
-#include "loader/loader_begin.h"
-#include "loader/loader_cache_choice.h"
+#include "loader/epoch/loader_begin.h"
+#include "loader/tiers/loader_cache_choice.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_job.h"
+#include "loader/epoch/loader_job.h"
 #include "loader/loader_options.h"
 #include "loader/loader_shape.h"
-#include "loader/loader_tier.h"
+#include "loader/tiers/loader_tier.h"
 #include "loader/loader_usable.h"
 
 #include "base/alloc.h"

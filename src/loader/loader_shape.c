@@ -6,14 +6,14 @@
  * rows that need more. The rest makes slots. The reserve lends memory for a row only, except for
  * the fetcher's first scratch. So a row that waits for the reserve always gets all of it. */
 #include "loader/loader_shape.h"
-#include "loader/loader_arena.h"
-#include "loader/loader_counters.h"
+#include "loader/epoch/loader_arena.h"
+#include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_job.h"
+#include "loader/epoch/loader_job.h"
 #include "loader/loader_plan.h"
-#include "loader/loader_pump.h"
-#include "loader/loader_row.h"
-#include "loader/loader_run.h"
+#include "loader/epoch/loader_pump.h"
+#include "loader/rows/loader_row.h"
+#include "loader/epoch/loader_run.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"

@@ -7,7 +7,7 @@
 #include "augment/augment.h"
 #include "fleet/fleet.h"
 #include "loader/loader_plan.h"
-#include "loader/loader_training.h"
+#include "loader/tiers/loader_training.h"
 #include "share/share.h"
 #include "storage/storage.h"
 

@@ -6,7 +6,7 @@
  * faster comes from the budget, never from the reserve. */
 #include "loader/loader_worker.h"
 
-#include "loader/loader_counters.h"
+#include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
 

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
-#include "base/read.h"
+#include "base/files/read.h"
 #include "format/format_dataset.h"
 
 #include <errno.h>

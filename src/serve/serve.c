@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "base/memory_limit.h"
+#include "base/machine/memory_limit.h"
 #include "base/options.h"
 #include "base/thread.h"
 #include "share/share_life.h"

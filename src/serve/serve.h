@@ -8,7 +8,7 @@
 #define PST_SERVE_SERVE_H
 
 #include "base/buffer.h"
-#include "base/numa.h"
+#include "base/machine/numa.h"
 #include "serve/serve_wake.h"
 #include "share/share_link.h"
 

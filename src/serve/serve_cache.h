@@ -3,7 +3,7 @@
 #ifndef PST_SERVE_SERVE_CACHE_H
 #define PST_SERVE_SERVE_CACHE_H
 
-#include "loader/loader_training.h"
+#include "loader/tiers/loader_training.h"
 #include "serve/serve.h"
 #include "share/share_cache_wire.h"
 #include "storage/storage.h"

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 #include "share/share_control_wire.h"
 
 #include <penstock/penstock.h>

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/hash.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 #include <fcntl.h>
 #include <poll.h>

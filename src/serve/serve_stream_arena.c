@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/fail.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/memory_limit.h"
+#include "base/machine/memory_limit.h"
 #include "base/thread.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 #include "base/thread.h"
 #include "share/share_link.h"
 

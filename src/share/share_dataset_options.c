@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/read.h"
-#include "base/sealed.h"
+#include "base/files/read.h"
+#include "base/files/sealed.h"
 #include "dataset/dataset.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@ struct psti_share_dataset {
     uint8_t version[16];      /* PST_IDENTITY_BYTES */
     bool allow_unreadable, ignore_labels;
     bool has_labels;
-    bool has_files; /* a list of files, whose names come as a blob (base/sealed.h) */
+    bool has_files; /* a list of files, whose names come as a blob (base/files/sealed.h) */
     uint32_t n_masks;
     char masks[PST_MAX_FIELDS][PST_MAX_FIELDS]; /* names of fields, shorter than 64 bytes */
 };

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/options.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 struct pst_service_report {
     struct pst_service_status status;

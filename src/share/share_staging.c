@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
  *
  * Pure functions, as those of format/: they convert values to bytes and bytes to values, and trust
  * no byte. A message is a head and a body. What does not fit into one, such as a list of a million
- * weights, goes as a blob (base/sealed.h) whose descriptor comes with the message. */
+ * weights, goes as a blob (base/files/sealed.h) whose descriptor comes with the message. */
 #ifndef PST_SHARE_SHARE_WIRE_H
 #define PST_SHARE_SHARE_WIRE_H
 

@@ -7,7 +7,7 @@
 #include "sound/sound_int.h"
 
 #include "base/alloc.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/options.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* sound_kernels.c - chooses the inner loops of a CPU level. Constant; any thread. */
 #include "sound/sound_kernels.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 const struct psti_sound_kernels *psti_sound_kernels_for(uint32_t features)
 {

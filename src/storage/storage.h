@@ -66,7 +66,7 @@ void psti_storage_file_will_need(const struct psti_file *file, uint64_t offset, 
  * `file` is NULL, the file at `path` is opened, read whole, and closed. It must then be exactly
  * `nbytes` long, and offset 0; else PST_ERROR_CORRUPT, because it changed since it was listed. With
  * `file_nbytes` above 0 the file must be that long instead, and any part of it is read. A file with
- * another `stamp` (base/stamp.h; 0: any) is PST_ERROR_CORRUPT, too. */
+ * another `stamp` (base/files/stamp.h; 0: any) is PST_ERROR_CORRUPT, too. */
 struct psti_read {
     struct psti_file *file;
     const char *path;

@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/fault.h"
-#include "base/read.h"
-#include "base/stamp.h"
+#include "base/files/read.h"
+#include "base/files/stamp.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/read.h"
+#include "base/files/read.h"
 #include "dataset/dataset.h"
 #include "decode/decode_audio.h"
 

@@ -11,7 +11,7 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/read.h"
+#include "base/files/read.h"
 #include "dataset/dataset.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* writer_file.h - the writer's directory and the files in it, which only grow (base/output.h). */
+/* writer_file.h - the writer's directory and the files in it, which only grow (base/files/output.h). */
 #ifndef PST_WRITER_WRITER_FILE_H
 #define PST_WRITER_WRITER_FILE_H
 
-#include "base/output.h"
+#include "base/files/output.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/fail.h"
-#include "base/read.h"
+#include "base/files/read.h"
 #include "dataset/dataset.h"
 
 #include <errno.h>

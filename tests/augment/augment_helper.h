@@ -7,7 +7,7 @@
 
 #include "augment/augment_int.h"
 #include "base/alloc.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 /* A source picture, tightly packed. */
 struct test_image {

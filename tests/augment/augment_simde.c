@@ -3,8 +3,8 @@
 #include "simde/simde_avx512.h"
 
 #define psti_augment_ops_avx512 psti_augment_ops_simde
-#include "augment/augment_kernels.h"
+#include "augment/kernels/augment_kernels.h"
 
 extern const struct psti_augment_ops psti_augment_ops_simde;
 
-#include "augment/augment_kernels_avx512.c"
+#include "augment/kernels/augment_kernels_avx512.c"

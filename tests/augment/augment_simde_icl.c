@@ -3,8 +3,8 @@
 #include "simde/simde_avx512.h"
 
 #define psti_augment_ops_icl psti_augment_ops_simde_icl
-#include "augment/augment_kernels.h"
+#include "augment/kernels/augment_kernels.h"
 
 extern const struct psti_augment_ops psti_augment_ops_simde_icl;
 
-#include "augment/augment_kernels_icl.c"
+#include "augment/kernels/augment_kernels_icl.c"

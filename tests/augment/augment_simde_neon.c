@@ -3,4 +3,4 @@
 #include "simde/simde_neon.h"
 
 #define psti_augment_ops_neon psti_augment_ops_simde_neon
-#include "augment/augment_kernels_neon.c"
+#include "augment/kernels/augment_kernels_neon.c"

@@ -1,8 +1,8 @@
 /* Cores and memory: limits of control groups in generated trees, and the share of a rank. */
 #include "test.h"
 
-#include "base/cores.h"
-#include "base/memory_limit.h"
+#include "base/machine/cores.h"
+#include "base/machine/memory_limit.h"
 
 #include <ftw.h>
 #include <stdio.h>

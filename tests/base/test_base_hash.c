@@ -1,7 +1,7 @@
 /* XXH3-64 against the vectors of xxHash, and in pieces. */
 #include "test.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/hash.h"
 
 #include <stdlib.h>

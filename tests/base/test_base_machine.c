@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/thread.h"
 
 #include <errno.h>

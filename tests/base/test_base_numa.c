@@ -2,7 +2,7 @@
  * and come back. */
 #include "test.h"
 
-#include "base/numa.h"
+#include "base/machine/numa.h"
 #include "base/thread.h"
 
 #include <ftw.h>

@@ -3,7 +3,7 @@
 #include "cache/cache_fixture.h"
 
 #include "base/fault.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 #include "base/thread.h"
 #include "cache/cache_int.h"
 

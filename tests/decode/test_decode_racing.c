@@ -8,7 +8,7 @@
 
 #include "base/bits.h"
 #include "base/checked.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "pli/pli.h"
 
 #include <penstock/pli.h>

@@ -3,7 +3,7 @@
  * of the row. */
 #include "test.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "decode/png/decode_png_unfilter.h"
 
 #include <stdbool.h>

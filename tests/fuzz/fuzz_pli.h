@@ -5,7 +5,7 @@
 
 #include "base/bits.h"
 #include "base/checked.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/hash.h"
 #include "pli/decode/pli_decode_int.h"
 

@@ -3,7 +3,7 @@
  * unit size, last plane wanted (bit 7: not all blocks are), u16 width - 1, u16 height - 1, u16
  * length of the tables), tables, unit without its mode byte. */
 #include "base/bits.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "pli/decode/pli_kernels.h"
 #include "pli/coefs/pli_kept.h"
 

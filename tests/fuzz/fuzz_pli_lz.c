@@ -2,7 +2,7 @@
  * reach: tokens and raw bits straight into the loop that executes them, on every CPU level, in
  * memory of exactly the size that is promised. Levels must agree on errors and pixels. Input: 6
  * bytes of geometry, 3 bytes a sequence, the rest raw bits. */
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "pli/decode/pli_kernels.h"
 
 #include <stdlib.h>

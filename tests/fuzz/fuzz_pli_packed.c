@@ -2,7 +2,7 @@
  * make of it what plain C does. Input: 3 bytes of geometry, unit without its mode byte. */
 #include "pli/decode/pli_kernels.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * is. The directory has three files. Seeds: make_share_corpus.py. */
 #include "share/share_dataset_options.h"
 
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 #include <fcntl.h>
 #include <stdio.h>

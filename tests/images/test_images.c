@@ -5,7 +5,7 @@
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "images/images_colors.h"
 
 #include <penstock/images.h>

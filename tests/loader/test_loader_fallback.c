@@ -1,9 +1,9 @@
 /* test_loader_fallback.c - nothing is silent: each fall-back is provoked here and must be counted
  * under its name. A loader that needs none counts none. */
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/fault.h"
 #include "loader/loader_fixture.h"
-#include "loader/loader_counters.h"
+#include "loader/loader_fallback.h"
 #include "test.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "loader/loader_fixture.h"
 #include "test.h"
 
-#include "loader/loader_forms.h"
+#include "loader/tiers/loader_forms.h"
 #include "loader/loader_handle.h"
 
 #include <math.h>

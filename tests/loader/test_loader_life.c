@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_job.h"
+#include "loader/epoch/loader_job.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "base/fault.h"
 #include "base/hash.h"
-#include "loader/loader_training.h"
+#include "loader/tiers/loader_training.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * processor. */
 #include "pli/pli_levels.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 #if defined(PST_HAVE_SIMDE)
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_simde,

@@ -7,7 +7,7 @@
 #include "serve/serve_fixture.h"
 
 #include "base/clock.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 #include "share/share.h"
 #include "share/share_cache_wire.h"
 

@@ -4,7 +4,7 @@
  * A writer's mapping stands for the service, one of this process's own views for a job. */
 #include "test.h"
 
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 #include "share/share.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * refused, and sealed memory is what it says. */
 #include "base/test_input.h"
 
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 #include "share/share_link.h"
 
 #include <fcntl.h>

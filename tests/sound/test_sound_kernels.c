@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "base/alloc.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/philox.h"
 #include "sound/sound_int.h"
 

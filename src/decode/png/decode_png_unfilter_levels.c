@@ -2,7 +2,7 @@
  * Constant; any thread. */
 #include "decode/png/decode_png_unfilter.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 const struct psti_unfilter_ops *psti_decode_unfilter_ops_for(uint32_t features)
 {

@@ -5,7 +5,7 @@
  */
 #include "decode/png/decode_png_unfilter.h"
 
-#include "base/neon.h"
+#include "base/machine/neon.h"
 
 #if defined(PSTI_NEON)
 #include "base/bits.h"

@@ -35,7 +35,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/checked.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/fault.h"
 #include "decode/png/decode_png_unfilter.h"
 

@@ -15,7 +15,7 @@
 #include "device/device.h"
 #include "gpu/gpu.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_row.h"
+#include "loader/rows/loader_row.h"
 #include "loader/loader_worker.h"
 #include "loader/placement/loader_placement.h"
 

@@ -5,7 +5,7 @@
  * and rows without space come in another round. */
 #include "loader/placement/loader_gpu.h"
 
-#include "loader/loader_forms.h"
+#include "loader/tiers/loader_forms.h"
 
 #include "base/bits.h"
 

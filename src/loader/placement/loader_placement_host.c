@@ -6,7 +6,7 @@
 #include "augment/augment.h"
 #include "base/fail.h"
 #include "loader/loader_handle.h"
-#include "loader/loader_share.h"
+#include "loader/epoch/loader_share.h"
 #include "loader/loader_worker.h"
 #include "loader/placement/loader_pin.h"
 

@@ -6,7 +6,7 @@
  */
 #include "pli/decode/pli_kernels.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 static const struct psti_pli_kernels kernels_c = {
     .emit = &psti_pli_emit_kernels_c,

@@ -4,7 +4,7 @@
  * them. */
 #include "pli/encode/pli_encode_kernels.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 static const struct psti_pli_encode_kernels kernels_c = {
     .split_green = psti_pli_split_green_u8_c,

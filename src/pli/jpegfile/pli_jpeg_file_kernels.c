@@ -2,7 +2,7 @@
  * this function chooses a level. The tables are constant; any thread may use them. */
 #include "pli/jpegfile/pli_jpeg_file_kernels.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 const struct psti_jpeg_file_kernels *psti_pli_jpeg_file_kernels_of(uint32_t cpu)
 {

@@ -3,7 +3,7 @@
  * allocated, and there are no threads. */
 #include "pli/jpegfile/pli_jpeg_file_kernels.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "test.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/hash.h"
 #include "pli/decode/pli_kernels.h"
 #include "pli/encode/coefs/pli_jpeg_encode.h"

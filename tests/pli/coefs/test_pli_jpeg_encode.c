@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "base/fault.h"
 #include "base/hash.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "pli/encode/pli_encode_kernels.h"
 #include "pli/coefs/pli_coefs_make.h"
 

@@ -3,7 +3,7 @@
  * level. Nothing is read past a unit or written outside of the work. */
 #include "test.h"
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "pli/encode/pli_encode_kernels.h"
 #include "pli/pli_levels.h"
 

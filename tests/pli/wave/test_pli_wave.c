@@ -4,7 +4,7 @@
 #include "test.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "pli/decode/pli_kernels.h"
 #include "pli/encode/pli_encode_kernels.h"
 #include "pli/format/pli_jpeg_format.h"

@@ -7,7 +7,7 @@
 #include <penstock/pli.h>
 
 #include "base/bits.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/hash.h"
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/encode/wave/pli_wave_filters.h"

@@ -5,7 +5,7 @@
  * st3 and st4 bound its time: they take 3 and 4 cycles on a Neoverse N1. */
 #include "pli/decode/pli_emit.h"
 
-#include "base/neon.h"
+#include "base/machine/neon.h"
 
 #if defined(PSTI_NEON)
 

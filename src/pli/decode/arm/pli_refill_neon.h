@@ -2,7 +2,7 @@
 #ifndef PST_PLI_REFILL_NEON_H
 #define PST_PLI_REFILL_NEON_H
 
-#include "base/neon.h"
+#include "base/machine/neon.h"
 
 #include <stdint.h>
 

@@ -10,7 +10,7 @@
 
 #include "base/bits.h"
 #include "base/checked.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/fail.h"
 #include "pli/decode/pli_kernels.h"
 

@@ -2,7 +2,7 @@
 #ifndef PST_PLI_RGB_AVX512_H
 #define PST_PLI_RGB_AVX512_H
 
-#include "base/avx512.h"
+#include "base/machine/avx512.h"
 
 #if defined(__x86_64__)
 #include <stddef.h>

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "base/fail.h"
 #include "base/hash.h"
 

@@ -15,7 +15,7 @@
 #include "pli/decode/coefs/pli_coefs_int.h"
 #include "pli/decode/arm/pli_refill_neon.h"
 
-#include "base/neon.h"
+#include "base/machine/neon.h"
 
 #if defined(PSTI_NEON)
 #include <string.h>

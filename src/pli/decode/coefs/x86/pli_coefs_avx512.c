@@ -1,6 +1,6 @@
 /* pli_coefs_avx512.c - the AVX-512 level of the coefficient decoder (docs/format-pli.md, section
  * 8): its tables, its order of blocks, and its list of stages. It needs VBMI and VBMI2. Tests
- * compile its files against SIMDe (base/avx512.h). */
+ * compile its files against SIMDe (base/machine/avx512.h). */
 #include "pli/decode/coefs/x86/pli_coefs_avx512.h"
 
 #if defined(__x86_64__)

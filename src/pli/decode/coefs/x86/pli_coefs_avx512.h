@@ -10,7 +10,7 @@
 #include "pli/decode/coefs/pli_coefs_int.h"
 
 #if defined(__x86_64__)
-#include "base/avx512.h"
+#include "base/machine/avx512.h"
 
 enum { COEFS_512_AC_BOUNDS = PSTI_JPEG_N_AC_TOKENS - 1, COEFS_512_BOUNDS = PSTI_JPEG_N_ENDS - 1 };
 

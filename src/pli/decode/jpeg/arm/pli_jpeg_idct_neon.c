@@ -8,7 +8,7 @@
  */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
-#include "base/neon.h"
+#include "base/machine/neon.h"
 
 #if defined(PSTI_NEON)
 #include <assert.h>

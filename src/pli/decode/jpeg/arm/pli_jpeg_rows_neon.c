@@ -6,7 +6,7 @@
  * Multiplications (ten for 16 pixels) and the interleaving store bound the time of colour. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
-#include "base/neon.h"
+#include "base/machine/neon.h"
 
 #if defined(PSTI_NEON)
 #define TARGET

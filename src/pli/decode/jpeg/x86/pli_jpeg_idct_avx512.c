@@ -5,11 +5,11 @@
  * any thread may call them. If only a part of the unit is wanted, the list has only its blocks
  * (pli_coefs_avx512_values.c). VNNI adds products in the instruction that makes them. A full
  * transform of 8 x 32 values takes 76 operations of the two vector ports, which bound its time.
- * Tests compile this file against SIMDe (base/avx512.h). */
+ * Tests compile this file against SIMDe (base/machine/avx512.h). */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #if defined(__x86_64__)
-#include "base/avx512.h"
+#include "base/machine/avx512.h"
 
 #include <assert.h>
 

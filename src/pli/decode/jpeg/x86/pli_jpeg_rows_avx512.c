@@ -4,7 +4,7 @@
  * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
  * any thread may call them. The two vector ports bound the time of colour: 64 pixels take 55
  * operations, 9 of them permutations (docs/internals/cpu-decode.md has the results of mca). Tests
- * compile this file against SIMDe (base/avx512.h). */
+ * compile this file against SIMDe (base/machine/avx512.h). */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #if defined(__x86_64__)

@@ -4,7 +4,7 @@
  * vector. */
 #include "pli/decode/lz/pli_lz_copy.h"
 
-#include "base/neon.h"
+#include "base/machine/neon.h"
 
 #if defined(PSTI_NEON)
 

@@ -10,7 +10,7 @@
  * shifts. */
 #include "pli/decode/packed/pli_packed.h"
 
-#include "base/neon.h"
+#include "base/machine/neon.h"
 
 #if defined(PSTI_NEON)
 

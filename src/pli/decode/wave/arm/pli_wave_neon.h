@@ -6,7 +6,7 @@
 #include "pli/decode/wave/pli_wave_common.h"
 
 #include "base/bits.h"
-#include "base/neon.h"
+#include "base/machine/neon.h"
 
 #if defined(PSTI_NEON)
 

@@ -11,7 +11,7 @@
 
 #include "pli/decode/wave/pli_wave_int.h"
 
-#include "base/avx512.h"
+#include "base/machine/avx512.h"
 
 #if defined(__x86_64__)
 #if defined(PST_SIMDE) /* a copy of the emulation in every loop would take minutes to compile */

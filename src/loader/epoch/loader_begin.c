@@ -1,0 +1,158 @@
+/* loader_begin.c - places in the sequence of batches: where an epoch begins, ends and goes on.
+ *
+ * In: an epoch, or a state. Out: a loader that runs from that place. All of it runs in the caller's
+ * thread, but for the numbers of batches, which any thread may ask for. */
+#include "loader/epoch/loader_begin.h"
+
+#include "loader/loader_handle.h"
+#include "loader/epoch/loader_meter.h"
+#include "loader/epoch/loader_run.h"
+#include "loader/epoch/loader_share.h"
+#include "loader/tiers/loader_tier.h"
+#include "loader/loader_usable.h"
+
+#include "base/fail.h"
+
+#include <inttypes.h>
+
+uint64_t pst_loader_n_batches(const pst_loader *loader)
+{
+    if (psti_batch_pool_is_forked(loader->pool))
+        return psti_order_n_batches(loader->order, loader->epoch.next_ranks, 0);
+    pthread_mutex_lock(loader->lock);
+    struct psti_ranks ranks = loader->epoch.next_ranks;
+    pthread_mutex_unlock(loader->lock);
+    return psti_order_n_batches(loader->order, ranks, 0);
+}
+
+uint64_t pst_loader_n_batches_from(const pst_loader *loader, uint64_t position, uint32_t rank,
+                                   uint32_t world_size)
+{
+    struct psti_ranks ranks = {rank, world_size};
+    if (psti_order_check_ranks(ranks, NULL) != PST_OK)
+        return 0;
+    return psti_order_n_batches(loader->order, ranks, position);
+}
+
+enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank, uint32_t world_size,
+                                     struct pst_error *err)
+{
+    struct psti_ranks ranks = {rank, world_size ? world_size : 1};
+    if (psti_batch_pool_is_forked(loader->pool))
+        return psti_loader_fail_forked(err);
+    enum pst_status status = psti_order_check_ranks(ranks, err);
+    if (status != PST_OK)
+        return status;
+    pthread_mutex_lock(loader->lock);
+    loader->epoch.next_ranks = ranks;
+    pthread_mutex_unlock(loader->lock);
+    return PST_OK;
+}
+
+/* Sets the place of the next batch. */
+static void set_place(pst_loader *loader, uint64_t epoch, uint64_t start)
+{
+    uint64_t stride = (uint64_t)loader->options.batch_size * loader->epoch.ranks.world_size;
+    loader->epoch.number = epoch;
+    loader->epoch.start = start;
+    loader->epoch.step_base = start / stride;
+    loader->epoch.n_steps = psti_order_n_batches(loader->order, loader->epoch.ranks, start);
+    loader->epoch.ahead = loader->options.prefetch;
+    loader->epoch.state.epoch = epoch;
+    loader->epoch.state.position = start;
+    loader->epoch.issue_end = UINT64_MAX;
+    loader->epoch.next_step = 0;
+}
+
+void psti_loader_go_on(pst_loader *loader)
+{
+    if (!loader->epoch.begun || loader->epoch.failed ||
+        loader->epoch.next_step >= loader->epoch.n_steps)
+        return; /* the next epoch begins with the new size */
+    set_place(loader, loader->epoch.number, loader->epoch.state.position);
+    if (loader->epoch.n_steps == 0) { /* drop_last, and less than one batch of each rank is left */
+        loader->epoch.state.epoch = loader->epoch.number + 1;
+        loader->epoch.state.position = 0;
+        return;
+    }
+    psti_loader_run_start(loader, 0);
+}
+
+static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t start)
+{
+    pthread_mutex_lock(loader->lock);
+    psti_loader_run_cancel(loader);
+    pthread_mutex_unlock(loader->lock);
+    psti_loader_tiers_begin(loader);
+    pthread_mutex_lock(loader->lock);
+    loader->epoch.ranks = loader->epoch.next_ranks;
+    if (start > 0 && psti_order_end(loader->order, loader->epoch.ranks, start) == start) {
+        epoch++; /* less than one batch of each rank is left, and drop_last is set */
+        start = 0;
+    }
+    set_place(loader, epoch, start);
+    loader->epoch.begun = true;
+    loader->epoch.failed = false;
+    loader->epoch.n_bad = loader->epoch.n_good = 0;
+    psti_loader_meter_begin(loader);
+    loader->epoch.parked = psti_loader_share_begin(loader); /* the group is asked first */
+    if (!loader->epoch.parked)
+        psti_loader_run_start(loader, 0);
+    pthread_mutex_unlock(loader->lock);
+    return PST_OK;
+}
+
+enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch, struct pst_error *err)
+{
+    if (psti_batch_pool_is_forked(loader->pool))
+        return psti_loader_fail_forked(err);
+    enum pst_status status = psti_loader_check_broken(loader, err);
+    return status == PST_OK ? begin_at(loader, epoch, 0) : status;
+}
+
+enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_state *state,
+                                  struct pst_error *err)
+{
+    const struct pst_loader_state *own = &loader->epoch.state;
+    if (psti_batch_pool_is_forked(loader->pool))
+        return psti_loader_fail_forked(err);
+    if (state->seed != own->seed)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state belongs to seed %" PRIu64 ", this loader has seed %" PRIu64,
+                         state->seed, own->seed);
+    if (state->n_samples != own->n_samples)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state belongs to %" PRIu64 " samples, this loader has %" PRIu64,
+                         state->n_samples, own->n_samples);
+    if (state->order_version != own->order_version)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state was made by order version %" PRIu64
+                         ", this is version %" PRIu64,
+                         state->order_version, own->order_version);
+    if (state->augment_version != own->augment_version)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state was made by augmentation rule %" PRIu64
+                         ", this library has rule %" PRIu64,
+                         state->augment_version, own->augment_version);
+    if (state->order_hash != own->order_hash)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state belongs to another order, subset or weights");
+    /* After the last batch the state is that of the next epoch. So padding gives no position beyond
+     * the end. */
+    if (state->position > own->n_samples)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "position %" PRIu64 " is beyond the epoch's end: it has %" PRIu64
+                         " positions",
+                         state->position, own->n_samples);
+    enum pst_status status = psti_loader_check_broken(loader, err);
+    if (status != PST_OK)
+        return status;
+    bool at_end = state->position > 0 && state->position == own->n_samples;
+    return at_end ? begin_at(loader, state->epoch + 1, 0)
+                  : begin_at(loader, state->epoch, state->position);
+}
+
+void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state)
+{
+    *state = loader->epoch.state;
+}

@@ -1,0 +1,391 @@
+/* loader_mosaic.c - mosaics: each row of a batch becomes four rows of it that meet in a point.
+ *
+ * In: a batch whose rows are there, with images and masks of one size. Out: the same batch; boxes,
+ * keypoints and what belongs to them moved, clipped and dropped by the rule of loader_boxes.c. One
+ * thread has the batch. Images are copied to the slot's block first, because each row is read by
+ * several. */
+#include "loader/loader_handle.h"
+#include "loader/epoch/loader_job.h"
+#include "loader/epoch/loader_mix.h"
+#include "loader/loader_plan.h"
+
+#include "base/fail.h"
+
+#include <string.h>
+
+/* A row of a field before the batch was changed. */
+struct seen {
+    const char *data;
+    uint32_t ndim;
+    int64_t shape[PST_MAX_NDIM];
+    size_t row_nbytes; /* of one of shape[0] */
+};
+
+struct mosaic {
+    const pst_loader *loader;
+    struct psti_loader_job *job;
+    uint32_t n_rows, height, width;
+    const char *pixels[PST_MAX_FIELDS]; /* copies of the arrays; NULL: not moved */
+    size_t row_nbytes[PST_MAX_FIELDS];
+    struct seen *seen; /* [n_fields][n_rows] of fields whose rows are moved */
+    const struct psti_mosaic *drawn;
+    uint32_t row;
+};
+
+/* A quarter of the picture: the part that is shown, and what is added to coordinates. */
+struct quarter {
+    float left, top, right, bottom, dx, dy;
+};
+
+static struct quarter quarter_of(const struct mosaic *mosaic, uint32_t q)
+{
+    float x = (float)mosaic->drawn->x, y = (float)mosaic->drawn->y;
+    float width = (float)mosaic->width, height = (float)mosaic->height;
+    bool right = q & 1, below = q & 2;
+    return (struct quarter){.left = right ? x : 0,
+                            .right = right ? width : x,
+                            .top = below ? y : 0,
+                            .bottom = below ? height : y,
+                            .dx = right ? x : x - width,
+                            .dy = below ? y : y - height};
+}
+
+/* Images and masks
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static bool is_pixels(const struct psti_loader_plan *plan, uint32_t i, uint32_t i_image)
+{
+    return plan->fields[i].fill == PSTI_LOADER_FILL_PIXELS &&
+           (i == i_image ||
+            (plan->fields[i].follows && plan->fields[i].i_geometry == (int)i_image));
+}
+
+/* Copies the quarters of one field's row. */
+static void place_pixels(const struct mosaic *mosaic, uint32_t i_field)
+{
+    const struct psti_loader_plan *plan = &mosaic->loader->plan;
+    const struct psti_slot_field *slot = &plan->slots[i_field];
+    bool planar = plan->fields[i_field].layout == PST_LAYOUT_CHW;
+    size_t pixel = pst_dtype_nbytes(slot->dtype) * (planar ? 1 : (size_t)slot->shape[2]);
+    uint32_t n_planes = planar ? (uint32_t)slot->shape[0] : 1, x = mosaic->drawn->x,
+             y = mosaic->drawn->y;
+    size_t line = pixel * mosaic->width, plane = line * mosaic->height;
+    char *to = psti_batch_array_row(mosaic->job->batch, i_field, mosaic->row);
+    const char *from[4];
+    for (uint32_t q = 0; q < 4; q++)
+        from[q] = mosaic->pixels[i_field] + mosaic->drawn->rows[q] * mosaic->row_nbytes[i_field];
+    for (uint32_t p = 0; p < n_planes; p++, to += plane)
+        for (uint32_t i = 0; i < mosaic->height; i++) {
+            uint32_t q = i < y ? 0 : 2, at = i < y ? i + mosaic->height - y : i - y;
+            size_t source = p * plane + at * line, left = x * pixel;
+            memcpy(to + i * line, from[q] + source + line - left, left);
+            memcpy(to + i * line + left, from[q + 1] + source, line - left);
+        }
+}
+
+/* Boxes and what belongs to them
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static const struct seen *seen_of(const struct mosaic *mosaic, uint32_t i_field, uint32_t q)
+{
+    return &mosaic->seen[i_field * mosaic->n_rows + mosaic->drawn->rows[q]];
+}
+
+static float within(float value, float low, float high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static double area_of(const float box[4])
+{
+    return ((double)box[2] - box[0]) * ((double)box[3] - box[1]);
+}
+
+/* Moves a box into its quarter. False: too little of it is left. */
+static bool place_box(const struct psti_loader_plan_field *field, const struct quarter *quarter,
+                      const char *from, char *to)
+{
+    float box[4];
+    memcpy(box, from, sizeof box);
+    double whole = area_of(box);
+    box[0] = within(box[0] + quarter->dx, quarter->left, quarter->right);
+    box[1] = within(box[1] + quarter->dy, quarter->top, quarter->bottom);
+    box[2] = within(box[2] + quarter->dx, quarter->left, quarter->right);
+    box[3] = within(box[3] + quarter->dy, quarter->top, quarter->bottom);
+    double area = area_of(box);
+    memcpy(to, box, sizeof box);
+    return field->keeps_boxes || (area >= field->min_area && area >= field->min_visibility * whole);
+}
+
+/* Moves a keypoint. One outside of its quarter is not visible. */
+static void place_point(const struct quarter *quarter, const char *from, char *to)
+{
+    float point[3];
+    memcpy(point, from, sizeof point);
+    point[0] += quarter->dx;
+    point[1] += quarter->dy;
+    if (!(point[0] >= quarter->left && point[0] < quarter->right && point[1] >= quarter->top &&
+          point[1] < quarter->bottom))
+        point[2] = 0;
+    memcpy(to, point, sizeof point);
+}
+
+static enum pst_status fail_rows(const struct mosaic *mosaic, uint32_t i_field, const char *why,
+                                 struct pst_error *err)
+{
+    return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                     "field '%s' of four samples cannot make a mosaic: %s",
+                     mosaic->loader->plan.fields[i_field].field->name, why);
+}
+
+/* Makes the field's row of the mosaic, as long as those of all four together. `to` receives its
+ * memory. n: wanted numbers of boxes of the four, of each_box rows each; NULL: any number of rows.
+ */
+static enum pst_status make_row(const struct mosaic *mosaic, uint32_t i_field, const int64_t *n,
+                                int64_t each_box, char **to, struct pst_error *err)
+{
+    const struct seen *like = seen_of(mosaic, i_field, 0);
+    const struct psti_loader_plan_field *field = &mosaic->loader->plan.fields[i_field];
+    int64_t shape[PST_MAX_NDIM], total = 0;
+    size_t row_nbytes = field->field->type == PST_FIELD_BOXES ? 16 : 12; /* of points */
+    enum pst_status status;
+    for (uint32_t q = 0; q < 4; q++) {
+        const struct seen *seen = seen_of(mosaic, i_field, q);
+        if (seen->ndim == 0 || (n && seen->shape[0] != n[q] * each_box))
+            return fail_rows(mosaic, i_field, "it does not have a row for each box", err);
+        if (seen->shape[0] == 0)
+            continue;
+        if (field->fill == PSTI_LOADER_FILL_POINTS &&
+            (seen->ndim != 2 || seen->row_nbytes != row_nbytes))
+            return fail_rows(mosaic, i_field, "a row is not 4 numbers of a box, 3 of a point", err);
+        if (total &&
+            (seen->ndim != like->ndim || memcmp(&seen->shape[1], &like->shape[1],
+                                                (like->ndim - 1) * sizeof like->shape[0]) != 0))
+            return fail_rows(mosaic, i_field, "their rows differ in shape", err);
+        like = seen;
+        total += seen->shape[0];
+    }
+    memcpy(shape, like->shape, sizeof shape);
+    shape[0] = total;
+    *to = psti_batch_new_row(mosaic->job->batch, i_field, mosaic->row, like->ndim, shape, &status);
+    if (*to)
+        return PST_OK;
+    return psti_fail(err, status, "loader", "no memory for the boxes of a mosaic");
+}
+
+struct column {
+    uint32_t i_field;
+    int64_t each_box; /* rows of one box */
+    char *to;
+};
+
+/* Number of rows of one box: keypoints may have several. make_row compares it with all four. */
+static int64_t rows_of_a_box(const struct mosaic *mosaic, uint32_t i_field, uint32_t i_boxes,
+                             const int64_t n[4])
+{
+    if (i_field == i_boxes || mosaic->loader->plan.fields[i_field].fill != PSTI_LOADER_FILL_POINTS)
+        return 1;
+    for (uint32_t q = 0; q < 4; q++)
+        if (n[q] > 0 && seen_of(mosaic, i_field, q)->shape[0] >= n[q])
+            return seen_of(mosaic, i_field, q)->shape[0] / n[q];
+    return 1;
+}
+
+/* Makes rows of boxes and of the fields that belong to them. */
+static enum pst_status make_columns(const struct mosaic *mosaic, uint32_t i_boxes,
+                                    const int64_t n[4], struct column columns[PST_MAX_FIELDS],
+                                    uint32_t *n_columns, struct pst_error *err)
+{
+    const struct psti_loader_plan *plan = &mosaic->loader->plan;
+    enum pst_status status = PST_OK;
+    *n_columns = 0;
+    for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
+        if (i != i_boxes && plan->fields[i].i_boxes != (int)i_boxes)
+            continue;
+        struct column *column = &columns[(*n_columns)++];
+        column->i_field = i;
+        column->each_box = rows_of_a_box(mosaic, i, i_boxes, n);
+        status = make_row(mosaic, i, n, column->each_box, &column->to, err);
+    }
+    return status;
+}
+
+/* Writes the rows of box i of quarter q as those of box n_kept of the mosaic. */
+static void place_rows(const struct mosaic *mosaic, const struct column *column, uint32_t q,
+                       int64_t i, int64_t n_kept)
+{
+    const struct seen *seen = seen_of(mosaic, column->i_field, q);
+    struct quarter quarter = quarter_of(mosaic, q);
+    size_t nbytes = seen->row_nbytes * (size_t)column->each_box;
+    const char *from = seen->data + (size_t)i * nbytes;
+    char *to = column->to + (size_t)n_kept * nbytes;
+    if (mosaic->loader->plan.fields[column->i_field].fill != PSTI_LOADER_FILL_POINTS) {
+        memcpy(to, from, nbytes);
+        return;
+    }
+    for (int64_t k = 0; k < column->each_box; k++)
+        place_point(&quarter, from + (size_t)k * seen->row_nbytes,
+                    to + (size_t)k * seen->row_nbytes);
+}
+
+static enum pst_status place_boxes(const struct mosaic *mosaic, uint32_t i_boxes,
+                                   struct pst_error *err)
+{
+    const struct psti_loader_plan *plan = &mosaic->loader->plan;
+    struct column columns[PST_MAX_FIELDS];
+    uint32_t n_columns;
+    int64_t n[4], n_kept = 0, total = 0;
+    for (uint32_t q = 0; q < 4; q++)
+        total += n[q] = seen_of(mosaic, i_boxes, q)->shape[0];
+    enum pst_status status = make_columns(mosaic, i_boxes, n, columns, &n_columns, err);
+    for (uint32_t q = 0; status == PST_OK && q < 4; q++) {
+        struct quarter quarter = quarter_of(mosaic, q);
+        const char *boxes = seen_of(mosaic, i_boxes, q)->data;
+        for (int64_t i = 0; i < n[q]; i++) {
+            char box[4 * sizeof(float)];
+            if (!place_box(&plan->fields[i_boxes], &quarter, boxes + i * 16, box))
+                continue;
+            for (uint32_t c = 0; c < n_columns; c++)
+                if (columns[c].i_field == i_boxes)
+                    memcpy(columns[c].to + n_kept * (int64_t)sizeof box, box, sizeof box);
+                else
+                    place_rows(mosaic, &columns[c], q, i, n_kept);
+            n_kept++;
+        }
+    }
+    for (uint32_t c = 0; status == PST_OK && c < n_columns && n_kept < total; c++)
+        psti_batch_shorten_row(mosaic->job->batch, columns[c].i_field, mosaic->row,
+                               n_kept * columns[c].each_box);
+    mosaic->job->n_boxes_dropped += (uint64_t)(total - n_kept);
+    return status;
+}
+
+/* Keypoints that belong to no boxes: those of all four. */
+static enum pst_status place_points(const struct mosaic *mosaic, uint32_t i_field,
+                                    struct pst_error *err)
+{
+    char *to = NULL;
+    enum pst_status status = make_row(mosaic, i_field, NULL, 1, &to, err);
+    for (uint32_t q = 0; status == PST_OK && q < 4; q++) {
+        const struct seen *seen = seen_of(mosaic, i_field, q);
+        struct quarter quarter = quarter_of(mosaic, q);
+        for (int64_t i = 0; i < seen->shape[0]; i++, to += seen->row_nbytes)
+            place_point(&quarter, seen->data + (size_t)i * seen->row_nbytes, to);
+    }
+    return status;
+}
+
+/* The batch
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static bool has_rows(const struct psti_loader_plan_field *field)
+{
+    return field->fill == PSTI_LOADER_FILL_POINTS || field->i_boxes >= 0;
+}
+
+/* Notes where the rows are, and copies the pixels. */
+static enum pst_status look(struct mosaic *mosaic, struct pst_error *err)
+{
+    const struct psti_loader_plan *plan = &mosaic->loader->plan;
+    pst_batch *batch = mosaic->job->batch;
+    uint32_t i_image = (uint32_t)mosaic->loader->mix.i_field;
+    size_t total = sizeof(struct seen) * plan->n_fields * mosaic->n_rows, offset;
+    enum pst_status status;
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        if (is_pixels(plan, i, i_image) &&
+            psti_batch_place_of(batch, i, &offset, &mosaic->row_nbytes[i]))
+            total += mosaic->row_nbytes[i] * mosaic->n_rows;
+    char *block = psti_batch_hold(batch, total, &status);
+    if (!block)
+        return psti_fail(err, status, "loader", "no memory to make mosaics of a batch");
+    mosaic->seen = (struct seen *)(void *)block;
+    block += sizeof(struct seen) * plan->n_fields * mosaic->n_rows;
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        size_t nbytes = mosaic->row_nbytes[i] * mosaic->n_rows;
+        if (nbytes) {
+            mosaic->pixels[i] = memcpy(block, psti_batch_array_row(batch, i, 0), nbytes);
+            block += nbytes;
+        }
+        for (uint32_t row = 0; has_rows(&plan->fields[i]) && row < mosaic->n_rows; row++) {
+            struct seen *seen = &mosaic->seen[i * mosaic->n_rows + row];
+            struct pst_tensor tensor;
+            if (pst_batch_row(batch, i, row, &tensor, sizeof tensor, err) != PST_OK)
+                return PST_ERROR_ARGUMENT;
+            *seen = (struct seen){.data = tensor.data, .ndim = tensor.ndim};
+            memcpy(seen->shape, tensor.shape, sizeof seen->shape);
+            seen->row_nbytes = tensor.ndim ? (size_t)tensor.strides[0] : 0;
+        }
+    }
+    return PST_OK;
+}
+
+static enum pst_status place_row(const struct mosaic *mosaic, struct pst_error *err)
+{
+    const struct psti_loader_plan *plan = &mosaic->loader->plan;
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
+        const struct psti_loader_plan_field *field = &plan->fields[i];
+        if (mosaic->pixels[i])
+            place_pixels(mosaic, i);
+        else if (field->field->type == PST_FIELD_BOXES)
+            status = place_boxes(mosaic, i, err);
+        else if (field->fill == PSTI_LOADER_FILL_POINTS && field->i_boxes < 0)
+            status = place_points(mosaic, i, err);
+    }
+    return status;
+}
+
+enum pst_status psti_loader_mosaic(const pst_loader *loader, struct psti_loader_job *job,
+                                   struct pst_error *err)
+{
+    const struct psti_slot_field *slot = &loader->plan.slots[loader->mix.i_field];
+    bool planar = loader->plan.fields[loader->mix.i_field].layout == PST_LAYOUT_CHW;
+    struct psti_mosaic drawn;
+    struct mosaic mosaic = {.loader = loader,
+                            .job = job,
+                            .n_rows = pst_batch_count(job->batch),
+                            .height = (uint32_t)slot->shape[planar ? 1 : 0],
+                            .width = (uint32_t)slot->shape[planar ? 2 : 1],
+                            .drawn = &drawn};
+    if (mosaic.n_rows == 0)
+        return PST_OK;
+    enum pst_status status = look(&mosaic, err);
+    for (uint32_t row = 0; status == PST_OK && row < mosaic.n_rows; row++) {
+        mosaic.row = row;
+        psti_augment_mosaic_draw(&loader->mix.ways[0], loader->options.seed, job->epoch,
+                                 job->positions[0], row, mosaic.n_rows, mosaic.height, mosaic.width,
+                                 &drawn);
+        if (drawn.is_applied)
+            status = place_row(&mosaic, err);
+    }
+    return status;
+}
+
+enum pst_status psti_loader_mosaic_open(pst_loader *loader, struct pst_error *err)
+{
+    const struct psti_loader_plan *plan = &loader->plan;
+    uint32_t i_image = (uint32_t)loader->mix.i_field;
+    if (loader->options.placement == PST_PLACEMENT_DEVICE)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "mosaics are made in host memory, not where batches lie on a GPU");
+    if (plan->i_leader != loader->mix.i_field)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "mosaics are of the image that gives the sample's geometry, not of '%s'",
+                         plan->fields[i_image].field->name);
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        const struct psti_slot_field *slot = &plan->slots[i], *image = &plan->slots[i_image];
+        if (!is_pixels(plan, i, i_image) || i == i_image)
+            continue;
+        uint32_t at = plan->fields[i].layout == PST_LAYOUT_CHW,
+                 image_at = plan->fields[i_image].layout == PST_LAYOUT_CHW;
+        if (!plan->fields[i].fixed || slot->shape[at] != image->shape[image_at] ||
+            slot->shape[at + 1] != image->shape[image_at + 1])
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "field '%s' follows a mosaic, and has another size than '%s'",
+                             plan->fields[i].field->name, plan->fields[i_image].field->name);
+    }
+    return PST_OK;
+}

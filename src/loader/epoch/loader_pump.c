@@ -1,0 +1,474 @@
+/* loader_pump.c - keeps work coming: claims slots, looks up rows, starts their reads.
+ *
+ * One thread at a time pumps (loader->queue.pumping). It releases the lock while it computes the
+ * order, reads the index and submits, so that nobody waits for that. Rows are taken in the order of
+ * delivery. Each takes one block of the arena for all its items. So when the oldest row must wait
+ * for memory, no younger row holds any; older rows give it back, and the row goes on. */
+#include "loader/epoch/loader_arena.h"
+#include "loader/loader_fallback.h"
+#include "loader/tiers/loader_files.h"
+#include "loader/loader_handle.h"
+#include "loader/epoch/loader_job.h"
+#include "loader/epoch/loader_meter.h"
+#include "loader/loader_plan.h"
+#include "loader/epoch/loader_pump.h"
+#include "loader/rows/loader_row.h"
+#include "loader/tiers/loader_storage.h"
+#include "loader/tiers/loader_tier.h"
+#include "loader/epoch/loader_times.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+/* Counts windows of a page-aware order for which the kernel gets no hint. */
+static void skip_hint(pst_loader *loader, const struct psti_loader_job *job)
+{
+    uint64_t window = psti_order_window(loader->order, job->positions[0]);
+    if (window == UINT64_MAX || window == loader->queue.hinted_window)
+        return;
+    loader->queue.hinted_window = window;
+    psti_loader_fell_back(loader, PST_FALLBACK_PAGE_HINT, 1);
+}
+
+/* Tells the kernel about the window after the one in which the job begins. */
+static void hint(pst_loader *loader, const struct psti_loader_job *job)
+{
+    uint64_t window = psti_order_window(loader->order, job->positions[0]), first, n;
+    if (window == UINT64_MAX || window == loader->queue.hinted_window || !loader->plan.n_items ||
+        loader->files.resident)
+        return;
+    if (pst_dataset_is_folder(loader->dataset) ||
+        loader->options.page_cache == PST_PAGE_CACHE_DIRECT) {
+        skip_hint(loader, job);
+        return;
+    }
+    loader->queue.hinted_window = window;
+    const struct psti_loader_plan_field *field =
+        &loader->plan.fields[loader->plan.fields_of_items[0]];
+    uint32_t variant = (uint32_t)__builtin_ctz(field->variant_mask);
+    for (uint64_t i = 0;
+         psti_order_window_page(loader->order, job->epoch, window + 1, i, &first, &n); i++) {
+        struct pst_item a, b;
+        struct psti_file *file;
+        if (pst_dataset_item(loader->dataset, first, field->i_field, variant, &a, sizeof a, NULL) !=
+                PST_OK ||
+            pst_dataset_item(loader->dataset, first + n - 1, field->i_field, variant, &b, sizeof b,
+                             NULL) != PST_OK ||
+            a.i_file != b.i_file || b.offset < a.offset || a.i_file == PST_FILE_NONE ||
+            psti_loader_files_acquire(loader, a.i_file, &file, NULL) != PST_OK)
+            continue;
+        psti_storage_file_will_need(file, a.offset, b.offset + b.nbytes - a.offset);
+        psti_loader_files_release(loader, a.i_file, file);
+    }
+}
+
+/* Between a delivery and the release of the batch before it, a caller holds one more than it keeps.
+ * A job that is not the caller's next waits for that release instead of taking another slot. */
+static bool waits_for_release(const pst_loader *loader)
+{
+    struct psti_batch_pool_stats stats;
+    if (loader->queue.issue_step == loader->epoch.next_step ||
+        psti_batch_pool_has_free(loader->pool))
+        return false;
+    psti_batch_pool_stats(loader->pool, &stats);
+    return stats.n_slots >=
+           loader->options.prefetch + (loader->epoch.n_kept ? loader->epoch.n_kept : 1);
+}
+
+bool psti_loader_pump_start_job(pst_loader *loader)
+{
+    if (loader->queue.issue_step >= loader->epoch.n_steps ||
+        loader->queue.issue_step >= loader->epoch.issue_end ||
+        loader->queue.issue_step >= loader->epoch.next_step + loader->epoch.ahead ||
+        waits_for_release(loader))
+        return false;
+    struct psti_loader_job *job =
+        &loader->queue.ring[loader->queue.issue_step % loader->options.prefetch];
+    loader->queue.claim_status =
+        loader->placement.ops->claim(loader, loader->options.batch_size, &job->batch);
+    if (loader->queue.claim_status != PST_OK)
+        return false;
+    uint64_t step = loader->queue.issue_step, epoch = loader->epoch.number,
+             start = loader->epoch.start;
+    struct psti_ranks ranks = loader->epoch.ranks;
+    /* If only parts of items are read, or only some items, the kernel must not read the rest ahead.
+     */
+    bool reads_parts = loader->meters.stats.n_partial_reads > 0 ||
+                       psti_loader_tiers_have_items(loader) || loader->forms.n;
+    pthread_mutex_unlock(loader->lock);
+    psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->epoch.step_base + step);
+    if (!reads_parts)
+        hint(loader, job);
+    else
+        skip_hint(loader, job);
+    pthread_mutex_lock(loader->lock);
+    job->state = PSTI_LOADER_JOB_RUNNING;
+    loader->queue.issue_step++;
+    if (loader->in_memory)
+        pthread_cond_broadcast(loader->work);
+    return true;
+}
+
+/* Batches go in their order. Within a batch the longest rows go first, so that no worker begins the
+ * longest one when the others are done. */
+static bool goes_before(const struct psti_loader_task *a, const struct psti_loader_task *b)
+{
+    if (a->job->step != b->job->step)
+        return a->job->step < b->job->step;
+    return a->items.block_nbytes > b->items.block_nbytes;
+}
+
+/* A gathering makes hundreds of rows ready at once, so that looking for a place by length would
+ * take long. They stand in the order of their batches alone. */
+static struct psti_loader_task **place_by_step(pst_loader *loader, struct psti_loader_task *task)
+{
+    uint32_t n = loader->options.prefetch, at = (uint32_t)(task->job - loader->queue.ring);
+    struct psti_loader_task **place = &loader->queue.ready;
+    for (uint32_t i = 0; i < n; i++, at = at ? at - 1 : n - 1) {
+        const struct psti_loader_job *job = &loader->queue.ring[at];
+        if (job->ready_last && job->step <= task->job->step) {
+            place = &job->ready_last->next;
+            break;
+        }
+    }
+    task->job->ready_last = task;
+    return place;
+}
+
+static void push_ready(pst_loader *loader, struct psti_loader_task *task)
+{
+    struct psti_loader_task **at = &loader->queue.ready;
+    if (loader->gather.reads)
+        at = place_by_step(loader, task);
+    else if (loader->queue.ready && !goes_before(task, loader->queue.ready_last))
+        at = &loader->queue.ready_last->next;
+    while (!loader->gather.reads && *at && !goes_before(task, *at))
+        at = &(*at)->next;
+    task->next = *at;
+    *at = task;
+    if (!task->next)
+        loader->queue.ready_last = task;
+    loader->queue.n_ready++;
+    pthread_cond_signal(loader->work);
+}
+
+/* Tells the reads of tasks apart in a trace. */
+static uint64_t trace_id(const struct psti_loader_task *task)
+{
+    return (uint64_t)(task - task->loader->queue.tasks);
+}
+
+/* One of the requests and reads that the task waits for is done. */
+static void part_is_done(struct psti_loader_items *items)
+{
+    struct psti_loader_task *task = items->user;
+    pst_loader *loader = task->loader;
+    if (atomic_fetch_sub(&task->n_reading, 1) != 1)
+        return;
+    if (loader->meters.trace)
+        psti_stall_trace_overlapping(loader->meters.trace, "read", false, psti_clock_ns(),
+                                     trace_id(task));
+    pthread_mutex_lock(loader->lock);
+    push_ready(loader, task);
+    psti_loader_times_read_ends(loader);
+    if (loader->queue.n_reading == 0 && !loader->epoch.running)
+        pthread_cond_broadcast(&loader->done);
+    pthread_mutex_unlock(loader->lock);
+}
+
+/* n requests and reads of the task are about to be submitted. The lock must be held. */
+static void begin_reading(pst_loader *loader, struct psti_loader_task *task, uint32_t n)
+{
+    atomic_store(&task->n_reading, n);
+    psti_loader_times_read_begins(loader);
+    if (loader->meters.trace)
+        psti_stall_trace_overlapping(loader->meters.trace, "read", true, psti_clock_ns(),
+                                     trace_id(task));
+}
+
+void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task)
+{
+    pthread_mutex_lock(loader->lock);
+    begin_reading(loader, task, task->items.n_reads);
+    pthread_mutex_unlock(loader->lock);
+    psti_loader_storage_submit_more(loader, &task->items);
+}
+
+/* A loader on a shelf looks up its rows as soon as it can, because others may wait for them. */
+static bool gathers(const pst_loader *loader) { return loader->gather.pays; }
+
+/* Reads under way at a time of which the storage has more than this for each read are worth
+ * gathering: a disk that turns, or one in a network. A local SSD takes less, and then gaps that are
+ * read, and bytes that lie in memory for long before they are decoded, cost more than they save. */
+#define PAYS_NS 1000000
+#define PAYS_NO_MORE_NS 200000
+#define PAYS_AFTER 64 /* reads */
+
+/* Decides if the next rows are gathered. Throttled storage is slow by its user's word. */
+static void choose_gathering(pst_loader *loader)
+{
+    const struct pst_loader_options *options = &loader->options;
+    struct psti_latency_figures figures;
+    bool pays = loader->gather.pays;
+    if (!loader->gather.reads || loader->gather.n_left)
+        return;
+    psti_latency_read(&loader->tiers.latency[PST_TIER_STORAGE], &figures);
+    if (figures.n >= PAYS_AFTER && figures.bytes_per_second > 0) {
+        double each = (double)figures.nbytes * 1e9 / figures.bytes_per_second / (double)figures.n;
+        pays = each >= (pays ? PAYS_NO_MORE_NS : PAYS_NS);
+    }
+    if (options->throttle_bytes_per_second > 0 || options->throttle_latency_seconds > 0)
+        pays = true;
+    loader->gather.pays = pays && !loader->tiers.shelf;
+    psti_storage_set_gap(loader->storage, loader->gather.pays ? UINT64_MAX : 0);
+}
+
+/* Rows of a gathering that begins at that position: the rest of its window, or an equal part of it.
+ */
+static uint32_t rows_wanted(const pst_loader *loader, uint64_t position, uint64_t end)
+{
+    uint64_t left = (end - position - 1) / loader->epoch.ranks.world_size + 1;
+    if (left <= loader->gather.n_rows_max)
+        return (uint32_t)left;
+    uint64_t n_parts = (left - 1) / loader->gather.n_rows + 1;
+    return (uint32_t)((left - 1) / n_parts + 1);
+}
+
+/* Counts the rows that can be looked up, up to the window's end or to what a gathering may take.
+ * *all: waiting would bring no more. */
+static uint32_t count_rows(const pst_loader *loader, bool *all)
+{
+    const struct psti_loader_task *pending = loader->queue.pending;
+    uint64_t step = loader->queue.row_step < loader->epoch.next_step ? loader->epoch.next_step
+                                                                     : loader->queue.row_step;
+    uint64_t end = 0;
+    uint32_t n = 0, most = 1;
+    *all = false;
+    if (pending) {
+        uint64_t first = pending->job->positions[pending->row];
+        end = psti_order_window_end(loader->order, first);
+        most = rows_wanted(loader, first, end);
+        n = 1;
+    }
+    for (; step < loader->queue.issue_step && n < most && !*all; step++) {
+        const struct psti_loader_job *job = &loader->queue.ring[step % loader->options.prefetch];
+        uint32_t n_rows = job->n_rows - job->next_row;
+        if (n_rows == 0)
+            continue;
+        uint64_t first = job->positions[job->next_row];
+        if (end == 0) {
+            end = psti_order_window_end(loader->order, first);
+            most = rows_wanted(loader, first, end);
+        }
+        uint64_t left = end > first ? end - first : 0; /* positions of a job grow one by one */
+        *all = left <= n_rows;
+        n += *all ? (uint32_t)left : n_rows;
+    }
+    *all |= n >= most || step == loader->epoch.n_steps;
+    return n < most ? n : most;
+}
+
+/* True if the caller's next batch lacks rows that were not looked up. No job starts before it is
+ * delivered, so waiting brings no neighbours. */
+static bool is_needed(const pst_loader *loader)
+{
+    const struct psti_loader_job *job =
+        &loader->queue.ring[loader->epoch.next_step % loader->options.prefetch];
+    return loader->epoch.next_step < loader->queue.issue_step &&
+           (job->next_row < job->n_rows ||
+            (loader->queue.pending && loader->queue.pending->job == job));
+}
+
+/* Begins a gathering, if none is under way: when all rows that it wants can be looked up, or the
+ * caller's next batch is among them, and half of the memory and enough tasks are free. False: not
+ * now. */
+static bool begin_gathering(pst_loader *loader)
+{
+    bool all, idle = loader->queue.n_free_tasks + (loader->queue.pending != NULL) ==
+                     loader->queue.n_tasks;
+    if (loader->gather.n_left)
+        return true;
+    if (!idle && loader->queue.arena.nbytes_used > loader->queue.arena.nbytes / 2)
+        return false;
+    uint32_t n = count_rows(loader, &all);
+    if (n == 0 || (!idle && loader->queue.n_free_tasks < n) || (!all && !is_needed(loader)))
+        return false;
+    loader->gather.n_left = n - (loader->queue.pending != NULL);
+    loader->gather.nbytes_left = loader->queue.arena.nbytes - loader->queue.arena.nbytes_used;
+    if (loader->gather.nbytes_left > loader->queue.arena.nbytes / 2)
+        loader->gather.nbytes_left = loader->queue.arena.nbytes / 2;
+    return true;
+}
+
+static void take_of_gathering(pst_loader *loader, size_t nbytes)
+{
+    if (nbytes >= loader->gather.nbytes_left)
+        loader->gather.n_left = 0;
+    else
+        loader->gather.nbytes_left -= nbytes;
+}
+
+/* True if as many rows are under way as there may be where they are not gathered: the bytes of more
+ * would leave the caches before they are decoded. */
+static bool is_full(const pst_loader *loader)
+{
+    return loader->gather.reads &&
+           loader->queue.n_tasks - loader->queue.n_free_tasks >= loader->gather.n_tasks_alone;
+}
+
+/* Looks up the next row that nobody has: loader->queue.pending. False: there is none, or no free
+ * task. */
+static bool look_up_next(pst_loader *loader)
+{
+    struct psti_loader_job *job = NULL;
+    struct psti_loader_task *task = loader->queue.free_tasks;
+    if (loader->queue.row_step < loader->epoch.next_step)
+        loader->queue.row_step = loader->epoch.next_step;
+    while (loader->queue.row_step < loader->queue.issue_step) {
+        job = &loader->queue.ring[loader->queue.row_step % loader->options.prefetch];
+        if (job->next_row < job->n_rows)
+            break;
+        loader->queue.row_step++;
+        job = NULL;
+    }
+    if (!job || !task || (gathers(loader) ? !loader->gather.n_left : is_full(loader)))
+        return false;
+    loader->gather.n_left -= gathers(loader);
+    loader->queue.free_tasks = task->next;
+    loader->queue.n_free_tasks--;
+    task->job = job;
+    task->row = job->next_row++;
+    task->block = NULL;
+    loader->queue.pump_again = true;
+    pthread_mutex_unlock(loader->lock);
+    const struct psti_draw_key key = psti_loader_job_key(loader, job, task->row);
+    task->status =
+        psti_loader_row_locate(loader, &key, job->first_turn + task->row, &task->items, &task->err);
+    bool located = task->status == PST_OK;
+    if (!located)
+        task->items.block_nbytes = 0;
+    task->copies = located && psti_loader_row_copies(loader, &task->items);
+    psti_loader_tiers_join(loader, located ? &task->items : NULL, key.epoch,
+                           job->positions[task->row]);
+    pthread_mutex_lock(loader->lock);
+    loader->queue.pending = task;
+    return true;
+}
+
+/* What is to be submitted together: for each tier of the loader; the last is the storage's. */
+struct parts {
+    struct psti_loader_asked asked[PSTI_LOADER_TIERS];
+    uint32_t n_reads_max;
+};
+
+/* True if another row fits, whatever it needs. */
+static bool has_room(const pst_loader *loader, const struct parts *parts)
+{
+    uint32_t n_items = loader->plan.n_items, n_others = 0, last = loader->tiers.n - 1;
+    for (uint32_t i = 0; i < last; i++)
+        n_others += parts->asked[i].n;
+    return parts->asked[last].n + n_items <= parts->n_reads_max &&
+           n_others + n_items <= PSTI_LOADER_ASKED_MAX;
+}
+
+static bool is_empty(const pst_loader *loader, const struct parts *parts)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < loader->tiers.n; i++)
+        n += parts->asked[i].n;
+    return n == 0;
+}
+
+/* Finds a task whose requests can be submitted and adds them to `parts`. NULL: nothing more now. */
+static struct psti_loader_task *next_task(pst_loader *loader, struct parts *parts)
+{
+    while (loader->epoch.running && (loader->queue.pending || look_up_next(loader))) {
+        struct psti_loader_task *task = loader->queue.pending;
+        if (!loader->epoch.running)
+            return NULL;
+        if (task->items.block_nbytes) {
+            task->block = psti_loader_arena_alloc(&loader->queue.arena, task->items.block_nbytes);
+            if (!task->block) {
+                loader->gather.n_left = 0;
+                return NULL;
+            }
+            take_of_gathering(loader, task->items.block_nbytes);
+        }
+        loader->queue.pending = NULL;
+        uint32_t n = 0;
+        if (task->status == PST_OK) {
+            psti_loader_row_place(loader, &task->items, task->block);
+            task->items.done = part_is_done;
+            task->items.user = task;
+            n = psti_loader_tiers_prepare(loader, &task->items, parts->asked);
+        }
+        if (n == 0) {
+            push_ready(loader, task);
+            continue;
+        }
+        begin_reading(loader, task, n);
+        return task;
+    }
+    return NULL;
+}
+
+static bool submit_some(pst_loader *loader)
+{
+    struct parts parts = {.n_reads_max = PSTI_LOADER_ASKED_MAX};
+    choose_gathering(loader);
+    loader->queue.crowded = psti_loader_tiers_are_crowded(loader);
+    if (loader->queue.crowded)
+        return false;
+    if (gathers(loader))
+        parts.n_reads_max = loader->gather.n_rows_max * loader->plan.n_items;
+    if (gathers(loader) && !begin_gathering(loader))
+        return false;
+    while (has_room(loader, &parts) && next_task(loader, &parts))
+        ;
+    if (is_empty(loader, &parts))
+        return false;
+    loader->queue.pump_again = true;
+    pthread_mutex_unlock(loader->lock);
+    psti_loader_tiers_submit(loader, parts.asked);
+    pthread_mutex_lock(loader->lock);
+    return true;
+}
+
+int64_t psti_loader_pump(pst_loader *loader, int64_t now_ns)
+{
+    if (loader->queue.pumping || !loader->epoch.running)
+        return now_ns;
+    int64_t start = now_ns ? now_ns : psti_clock_ns();
+    psti_loader_meter_tick_at(loader, start);
+    loader->queue.pumping = true;
+    do {
+        /* This thread sets it when it releases the lock: something may have changed then. */
+        loader->queue.pump_again = false;
+        while (loader->epoch.running && psti_loader_pump_start_job(loader))
+            ;
+        while (!loader->in_memory && loader->epoch.running && submit_some(loader))
+            ;
+    } while (loader->epoch.running && loader->queue.pump_again && !loader->queue.pending);
+    now_ns = psti_clock_ns();
+    psti_loader_meter_tick_at(loader, now_ns);
+    loader->queue.pumping = false;
+    loader->meters.pump_ns += (uint64_t)(now_ns - start);
+    /* Two kinds of threads wait for the end of pumping: one that cancels the epoch, and a caller
+     * whose job could not be started. In other cases nobody is woken. */
+    if (!loader->epoch.running ||
+        loader->queue.ring[loader->epoch.next_step % loader->options.prefetch].state ==
+            PSTI_LOADER_JOB_EMPTY)
+        pthread_cond_broadcast(&loader->done);
+    return now_ns;
+}
+
+void psti_loader_pump_free_task(pst_loader *loader, struct psti_loader_task *task)
+{
+    if (task->block)
+        psti_loader_arena_free(&loader->queue.arena, task->block);
+    task->block = NULL;
+    task->next = loader->queue.free_tasks;
+    loader->queue.free_tasks = task;
+    loader->queue.n_free_tasks++;
+}

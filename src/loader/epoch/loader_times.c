@@ -1,0 +1,60 @@
+/* loader_times.c - times of waiting: when reads were under way, and how workers spent their time.
+ *
+ * Reads overlap, so their durations are not added. The clock of reading runs while at least one
+ * read is under way. A worker without a row waited for storage as long as that clock ran, and had
+ * nothing to do in the rest. The loader's lock is held in all functions. */
+#include "loader/epoch/loader_times.h"
+
+#include "loader/loader_handle.h"
+#include "loader/epoch/loader_meter.h"
+
+#include "base/clock.h"
+
+void psti_loader_times_read_begins(pst_loader *loader)
+{
+    if (loader->queue.n_reading == 0) {
+        int64_t now = psti_clock_ns();
+        psti_loader_meter_tick_at(loader, now);
+        loader->meters.reading_since_ns = now;
+    }
+    loader->queue.n_reading++;
+}
+
+void psti_loader_times_read_ends(pst_loader *loader)
+{
+    if (loader->queue.n_reading == 1) {
+        int64_t now = psti_clock_ns();
+        psti_loader_meter_tick_at(loader, now);
+        loader->meters.reading_ns += (uint64_t)(now - loader->meters.reading_since_ns);
+    }
+    loader->queue.n_reading--;
+}
+
+uint64_t psti_loader_times_reading(const pst_loader *loader, int64_t now_ns)
+{
+    return loader->meters.reading_ns +
+           (loader->queue.n_reading ? (uint64_t)(now_ns - loader->meters.reading_since_ns) : 0);
+}
+
+void psti_loader_times_wait_for_work(pst_loader *loader, struct psti_meter_thread *thread)
+{
+    int64_t start = psti_clock_ns();
+    uint64_t reading = psti_loader_times_reading(loader, start);
+    bool counts = loader->epoch.running; /* between epochs nobody waits for anything */
+    psti_loader_meter_tick_at(loader, start);
+    loader->meters.stall.n_idle++;
+    /* Workers have nothing to do while batches come from the group. They sleep on a condition of
+     * their own, because a batch that comes back wakes all who sleep on the other one. */
+    bool asleep = loader->share && !loader->epoch.running && !loader->tiers.fleet;
+    pthread_cond_wait(asleep ? &loader->runs : loader->work, loader->lock);
+    int64_t now = psti_clock_ns();
+    psti_loader_meter_tick_at(loader, now);
+    loader->meters.stall.n_idle--;
+    if (!counts)
+        return;
+    uint64_t waited = (uint64_t)(now - start);
+    uint64_t for_storage = psti_loader_times_reading(loader, now) - reading;
+    loader->meters.stats.worker_read_wait_ns += for_storage;
+    loader->meters.stats.worker_idle_ns += waited > for_storage ? waited - for_storage : 0;
+    psti_stall_meter_waited(thread, start, now, for_storage);
+}

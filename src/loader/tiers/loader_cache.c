@@ -1,0 +1,122 @@
+/* loader_cache.c - the tier of a cache of this process. The loader asks for an item before it reads
+ * it, and stores a copy after it has filled the row. If options.cache_form is for the item, the
+ * copy is re-coded first (loader_recode.c).
+ *
+ * The pump looks up rows in the order of the epoch, one at a time, and reserves space in the cache
+ * as it does so. So the choice of items that a fresh cache takes does not depend on how fast they
+ * are read, as long as no copy is shorter than the space reserved for it. A copy is stored only
+ * after the item's checksum was compared and its row was filled, so the cache never holds bad
+ * bytes. */
+#include "loader/loader_fallback.h"
+#include "loader/loader_handle.h"
+#include "loader/tiers/loader_kept.h"
+#include "loader/tiers/loader_tier.h"
+
+#include "base/clock.h"
+
+static enum pst_status open_cache(pst_loader *loader, const struct psti_loader_slots *slots,
+                                  bool *in_use, struct pst_error *err)
+{
+    pst_cache *cache = loader->options.cache;
+    (void)slots;
+    if (!cache || psti_cache_remote(cache))
+        return PST_OK;
+    enum pst_status status =
+        psti_cache_set_open(cache, &loader->kept.shape, &loader->tiers.cache, err);
+    *in_use = status == PST_OK;
+    return status;
+}
+
+static void close_cache(pst_loader *loader) { psti_cache_set_close(&loader->tiers.cache); }
+
+static enum pst_status change(pst_loader *loader, const struct psti_cache_shape *shape,
+                              struct pst_error *err)
+{
+    return psti_cache_set_exchange(&loader->tiers.cache, shape, err);
+}
+
+/* Asks for an item of a sample that the plan admits, or only looks for one of another sample. */
+static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_source *source,
+                                  struct psti_cache_span *span)
+{
+    uint32_t number = psti_loader_kept_number(loader, source);
+    if (!psti_loader_kept_admits(loader, source->sample))
+        return psti_cache_find(loader->tiers.cache, source->sample, number, source->item.nbytes,
+                               span);
+    return psti_cache_ask(loader->tiers.cache, source->sample, number, source->item.nbytes, span);
+}
+
+/* Sets data and is_cached, or is_wanted, or neither. If the cache has the item re-coded, sets its
+ * form and length too. */
+static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
+                               struct pst_error *err)
+{
+    struct psti_cache_span span;
+    int64_t start = psti_clock_ns();
+    (void)err;
+    switch (ask(loader, source, &span)) {
+    case PSTI_CACHE_HIT:
+        if (!psti_loader_kept_take(loader, &span, source))
+            break;
+        psti_latency_note(&loader->tiers.latency[PST_TIER_MEMORY], span.nbytes,
+                          psti_clock_ns() - start);
+        psti_loader_kept_count_hit(loader, source, span.nbytes);
+        return PST_OK;
+    case PSTI_CACHE_ADMIT:
+        source->is_wanted = true;
+        break;
+    case PSTI_CACHE_PASS:
+        break;
+    }
+    atomic_fetch_add_explicit(&loader->tiers.n_misses, 1, memory_order_relaxed);
+    return PST_OK;
+}
+
+/* If the item became longer than its reservation, makes that longer; without room for it the item
+ * is kept as it is stored. */
+static void keep(pst_loader *loader, struct psti_loader_source *source,
+                 struct psti_loader_copy *copy)
+{
+    uint64_t reserved = source->stored_nbytes;
+    if (!source->is_wanted)
+        return;
+    source->is_wanted = false;
+    if (copy->item.nbytes > reserved) {
+        if (psti_cache_enlarge(loader->tiers.cache, reserved, copy->item.nbytes))
+            reserved = copy->item.nbytes;
+        else
+            psti_loader_kept_as_stored(copy);
+    }
+    if (!psti_cache_keep(loader->tiers.cache, source->sample,
+                         psti_loader_kept_number(loader, source), reserved, &copy->item))
+        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
+}
+
+/* Gives up the reservations of items that are still wanted. */
+static void release(pst_loader *loader, struct psti_loader_items *items)
+{
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_loader_source *source = &items->sources[i];
+        if (source->is_wanted)
+            psti_cache_give_up(loader->tiers.cache, source->sample,
+                               psti_loader_kept_number(loader, source), source->stored_nbytes);
+        source->is_wanted = false;
+    }
+}
+
+static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
+{
+    struct pst_cache_stats cache;
+    psti_cache_set_stats(loader->tiers.cache, &cache);
+    psti_loader_kept_stats(loader, &cache, stats);
+}
+
+const struct psti_loader_tier_ops psti_loader_tier_cache = {
+    .open = open_cache,
+    .close = close_cache,
+    .change = change,
+    .look_up = look_up,
+    .keep = keep,
+    .release = release,
+    .stats = stats_of,
+};

@@ -1,0 +1,176 @@
+/* loader_cache_choice.c - chooses what caches keep of a data set, and in which form.
+ *
+ * In: the loader's plan and its options of caches. Out: the key of the set that caches have for
+ * this loader, the rule of pictures at the training size, the plan of samples that are admitted,
+ * and memory for re-coding. The set's key says of which fields images are re-coded, and how. So a
+ * loader that needs the stored bytes, because it delivers them or because its cache_form is STORED,
+ * never meets re-coded ones. The caller's thread, when the loader is opened or set. */
+#include "loader/tiers/loader_cache_choice.h"
+
+#include "loader/loader_handle.h"
+#include "loader/loader_plan.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "share/share.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* All threads together get 1 / RECODE_PART of host_memory for re-coding. */
+#define RECODE_PART 8
+#define RECODE_MAX_NBYTES ((uint64_t)64 << 20)
+
+/* Re-coded are images and masks (as pli-jpeg images alone), but not those that the loader delivers
+ * as stored bytes. Pixels cannot be decoded at a part of their size, which a stored pli-jpeg can.
+ */
+static uint64_t choose_recoded(const pst_loader *loader)
+{
+    const struct psti_loader_plan *plan = &loader->plan;
+    const enum pst_cache_form form = loader->options.cache_form;
+    uint64_t fields = 0;
+    if (form == PST_CACHE_FORM_STORED)
+        return 0;
+    for (uint32_t i = 0; i < pst_dataset_n_fields(loader->dataset); i++) {
+        enum pst_field_type type = pst_dataset_field(loader->dataset, i)->type;
+        if (type == PST_FIELD_IMAGE || (type == PST_FIELD_MASK && form > PST_CACHE_FORM_PLI_JPEG))
+            fields |= (uint64_t)1 << i;
+    }
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        if (plan->fields[i].fill != PSTI_LOADER_FILL_PIXELS ||
+            (form == PST_CACHE_FORM_RAW && plan->fields[i].scaled_decode))
+            fields &= ~((uint64_t)1 << plan->fields[i].i_field);
+    return psti_recode_key((enum psti_recode_form)(form - 1), fields);
+}
+
+/* Describes what is kept of a field whose chain begins with n_ops operations that are the same for
+ * every sample. A field of both depths has its fills in units of 8 bits. */
+static void describe(const struct psti_loader_plan_field *field, const struct pst_op *ops,
+                     size_t n_ops, struct psti_training_field *out)
+{
+    bool is_mask = field->field->type == PST_FIELD_MASK, both = false;
+    for (int c = 0; c < 4; c++)
+        both = both || (field->chains[0][c] && field->chains[1][c]);
+    *out = (struct psti_training_field){.i_field = field->i_field,
+                                        .channels = field->decode.channels,
+                                        .bits = field->decode.bits,
+                                        .ignore_orientation = field->decode.ignore_orientation,
+                                        .is_mask = is_mask,
+                                        .widens = both && !is_mask,
+                                        .may_turn = is_mask && field->follows,
+                                        .max_pixels = field->decode.max_pixels,
+                                        .n_ops = (uint32_t)n_ops};
+    memcpy(out->ops, ops, n_ops * sizeof *ops);
+}
+
+/* The operations of a field, of its chain for 8 bits if there is one. */
+static const struct pst_op *ops_of(const struct psti_loader_plan_field *field, size_t *n)
+{
+    const struct psti_chain *chain = field->chain;
+    for (int c = 3; c >= 0; c--)
+        chain = field->chains[0][c] ? field->chains[0][c] : chain;
+    return psti_augment_chain_ops(chain, n);
+}
+
+static enum pst_status fail_prefix(const struct psti_loader_plan_field *field,
+                                   const struct pst_op *ops, size_t n_ops, size_t i_op,
+                                   struct pst_error *err)
+{
+    const char *name = field->field->name;
+    if (i_op == n_ops)
+        return psti_fail(
+            err, PST_ERROR_ARGUMENT, "loader",
+            "cache_resolution TRAINING: field '%s' has no Resize, CenterCrop or Letterbox that "
+            "makes its images smaller",
+            name);
+    return psti_fail(
+        err, PST_ERROR_ARGUMENT, "loader",
+        "cache_resolution TRAINING: field '%s': operation %zu (%s) is in the way: only a "
+        "Resize, CenterCrop or Letterbox at the beginning makes the same picture of an "
+        "image each time",
+        name, i_op, psti_augment_op_name(ops[i_op].kind));
+}
+
+/* Makes the rule of the fields that are kept at the training size. Refused if there is no image
+ * among them. */
+static enum pst_status make_rule(pst_loader *loader, uint64_t recode, struct pst_error *err)
+{
+    const struct psti_loader_plan *plan = &loader->plan;
+    struct psti_training_field *fields = psti_calloc(plan->n_fields + 1, sizeof *fields);
+    enum pst_status status = PST_OK, refused = PST_OK;
+    uint32_t n = 0, n_images = 0;
+    if (!fields)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a rule of the cache");
+    for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
+        const struct psti_loader_plan_field *field = &plan->fields[i];
+        bool is_image = field->field->type == PST_FIELD_IMAGE;
+        size_t n_ops, n_fixed, i_op;
+        if (field->fill != PSTI_LOADER_FILL_PIXELS ||
+            psti_loader_plan_has_views(plan, field->i_field))
+            continue;
+        const struct pst_op *ops = ops_of(field, &n_ops);
+        n_fixed = psti_loader_training_prefix(ops, n_ops, &i_op);
+        if (n_fixed == 0 && is_image && refused == PST_OK)
+            refused = fail_prefix(field, ops, n_ops, i_op, err);
+        if (n_fixed > 0 && field->scaled_decode)
+            status = psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                               "cache_resolution TRAINING: field '%s' has scaled_decode, which "
+                               "makes other pixels",
+                               field->field->name);
+        if (n_fixed > 0)
+            describe(field, ops, n_fixed, &fields[n++]);
+        n_images += n_fixed > 0 && is_image;
+    }
+    if (status == PST_OK && n_images == 0)
+        status = refused != PST_OK ? refused
+                                   : psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                                               "cache_resolution TRAINING, but no image is decoded "
+                                               "that has no views: these need it whole");
+    if (status == PST_OK)
+        status = psti_loader_training_open(loader->options.cache_form, recode, fields, n,
+                                           &loader->kept.training, err);
+    psti_free(fields);
+    return status;
+}
+
+enum pst_status psti_loader_cache_choose(pst_loader *loader, struct pst_error *err)
+{
+    loader->kept.key = loader->kept.recode_key = choose_recoded(loader);
+    if (loader->options.cache_resolution == PST_CACHE_RESOLUTION_FULL)
+        return PST_OK;
+    enum pst_status status = make_rule(loader, loader->kept.recode_key, err);
+    if (status == PST_OK)
+        loader->kept.key = loader->kept.training->key;
+    return status;
+}
+
+enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    uint64_t n = pst_dataset_count(loader->dataset);
+    if (!options->cache_plan && options->n_cache_plan == 0)
+        return PST_OK;
+    if (!options->cache_plan || options->n_cache_plan != n)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "cache_plan has a byte for each sample of the data set: %" PRIu64
+                         ", not %" PRIu64,
+                         n, options->n_cache_plan);
+    loader->kept.plan = psti_alloc_array(n + 1, 1);
+    if (!loader->kept.plan)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a plan of the cache");
+    memcpy(loader->kept.plan, options->cache_plan, n);
+    return PST_OK;
+}
+
+void psti_loader_cache_claim(pst_loader *loader)
+{
+    uint64_t n = (uint64_t)loader->crew.n + 1; /* the fetcher, which may come later */
+    uint64_t each = loader->options.host_memory / RECODE_PART / n;
+    each = each < RECODE_MAX_NBYTES ? each : RECODE_MAX_NBYTES;
+    pst_cache *cache = loader->options.cache;
+    bool keeps = (cache && !psti_cache_remote(cache)) || loader->options.fleet;
+    if (!keeps || !loader->kept.key || !psti_batch_pool_charge(loader->pool, n * each, false))
+        return;
+    loader->kept.recode_nbytes = each;
+    loader->memory_nbytes += n * each;
+}

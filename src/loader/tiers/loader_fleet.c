@@ -1,0 +1,295 @@
+/* loader_fleet.c - the tier of a fleet of memcached servers, between cache and storage.
+ *
+ * The pump asks the fleet for items that the cache does not have, while it submits the reads of
+ * others. A hit lands in the buffer that the read would have used, and the row goes on as if it had
+ * been read. Whatever else the fleet answers, the item is read from storage. Where the answer was
+ * that it is not there, the worker that filled the row offers a copy, after the item's checksum was
+ * compared; a thread of the fleet adds it. No row waits for
+ * that. Reads of later rows do for a while, when copies come faster than servers take them, and so
+ * does the end of the epoch.
+ *
+ * Bytes of the fleet that cannot be decoded are no bad sample: the row is made again from storage.
+ *
+ * Items lie in the servers in the form that a cache with the loader's key keeps, if that is shorter
+ * than the stored one; else as they are stored. Readers set aside room for the stored bytes only.
+ *
+ * With the host cache, an item that the service was asked for is not asked from the fleet: what the
+ * service does not bring is read from storage, and offered to the fleet if the host cache had no
+ * room. Others that the host cache does not have, because it is full or its plan leaves them out,
+ * are asked from the fleet, and offered to it.
+ *
+ * No item is held twice in the memory of one host: the cache gives up its reservation for an item
+ * that a server has just taken, and for one that came from a server of this host. It keeps what
+ * servers refuse, and, from then on when they are read again, items of servers of other hosts. */
+#include "loader/loader_fallback.h"
+#include "loader/loader_handle.h"
+#include "loader/tiers/loader_kept.h"
+#include "loader/tiers/loader_storage.h"
+#include "loader/tiers/loader_tier.h"
+#include "loader/loader_worker.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+/* Copies of offered items take at most 1 / FILL_PART of host_memory. */
+#define FILL_PART 16
+#define FILL_MAX_NBYTES ((uint64_t)64 << 20)
+#define FILL_MIN_NBYTES ((uint64_t)64 << 10)
+/* At the end of an epoch the last copies get so many timeouts to arrive. */
+#define SETTLE_TIMEOUTS 10
+
+/* Sets a part of host_memory aside for copies of offered items. */
+static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_slots *slots,
+                                  bool *in_use, struct pst_error *err)
+{
+    uint64_t nbytes = loader->options.host_memory / FILL_PART;
+    (void)slots;
+    if (!loader->options.fleet)
+        return PST_OK;
+    nbytes = nbytes < FILL_MAX_NBYTES ? nbytes : FILL_MAX_NBYTES;
+    while (nbytes >= FILL_MIN_NBYTES && !psti_batch_pool_charge(loader->pool, nbytes, false))
+        nbytes /= 2;
+    nbytes = nbytes >= FILL_MIN_NBYTES ? nbytes : 0;
+    loader->memory_nbytes += nbytes;
+    enum pst_status status = psti_fleet_set_open(loader->options.fleet, &loader->kept.shape, nbytes,
+                                                 &loader->tiers.fleet, err);
+    *in_use = status == PST_OK;
+    return status;
+}
+
+static void close_fleet(pst_loader *loader) { psti_fleet_set_close(&loader->tiers.fleet); }
+
+/* Servers that are down are tried again. */
+static void begin(pst_loader *loader)
+{
+    loader->tiers.settle_until_ns = 0;
+    psti_fleet_retry(loader->tiers.fleet);
+}
+
+/* Decides if the fleet is asked for an item that no cache has. */
+static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
+                               struct pst_error *err)
+{
+    bool local;
+    (void)err;
+    if (source->asked)
+        return PST_OK;
+    bool has_server = psti_fleet_has_server(loader->tiers.fleet, source->sample,
+                                            psti_loader_kept_number(loader, source), &local);
+    if (has_server)
+        source->asked = &psti_loader_tier_fleet;
+    psti_loader_fell_back(loader, PST_FALLBACK_FLEET_SERVER, !has_server);
+    return PST_OK;
+}
+
+/* True if the bytes are those of the item. Forged ones may have a good checksum of their own.
+ * Re-coded ones, and files of a folder, have no checksum in the data set: the decoder looks at
+ * them, and a row that it refuses is made again without the fleet. */
+static bool is_good(const pst_loader *loader, const struct psti_loader_source *source)
+{
+    const struct psti_fleet_get *get = &source->get;
+    const struct pst_item *item = &source->item;
+    return get->form != PSTI_CACHE_AS_STORED || loader->options.no_verify || !item->has_checksum ||
+           psti_hash64(get->buffer, get->got_nbytes) == item->checksum;
+}
+
+/* Takes the item if its form is one that the loader's key allows, and notes that form. The read's
+ * data are the item's bytes, behind the header of raw pixels. */
+static bool accept(pst_loader *loader, struct psti_loader_source *source)
+{
+    const struct psti_fleet_get *get = &source->get;
+    const struct psti_cache_span span = {get->buffer, get->got_nbytes, get->form};
+    if (!is_good(loader, source) || !psti_loader_kept_take(loader, &span, source))
+        return false;
+    source->is_cached = false; /* it lies in the row's own buffer */
+    source->fleet_nbytes = get->got_nbytes;
+    source->read->status = PST_OK;
+    source->read->data = (char *)get->buffer + ((const char *)source->data - (char *)get->buffer);
+    if (source->is_wanted && get->is_local) {
+        psti_cache_give_up(loader->tiers.cache, source->sample, get->i_item, source->stored_nbytes);
+        source->is_wanted = false;
+    }
+    return true;
+}
+
+/* The request has ended. True: its read is done, with the item's bytes. False: it must be read. */
+static bool take_got(pst_loader *loader, struct psti_loader_source *source)
+{
+    const struct psti_fleet_get *get = &source->get;
+    bool hit = get->answer == PSTI_FLEET_HIT, good = hit && accept(loader, source);
+    psti_latency_end(&loader->tiers.latency[PST_TIER_FLEET], good, get->got_nbytes,
+                     psti_clock_ns() - source->read->asked_ns);
+    if (good)
+        return true;
+    if (get->answer == PSTI_FLEET_MISS)
+        source->is_offered = true;
+    else if (hit || get->is_bad)
+        psti_loader_fell_back(loader, PST_FALLBACK_FLEET_VALUE, 1);
+    else
+        psti_loader_fell_back(loader, PST_FALLBACK_FLEET_SERVER, 1);
+    return false;
+}
+
+/* Called by a thread of the fleet, or by the one that asks. What the fleet does not give is read.
+ */
+static void get_is_done(struct psti_fleet_get *get)
+{
+    struct psti_loader_source *source = get->user;
+    struct psti_loader_items *items = source->items;
+    struct psti_read *read = source->read;
+    pst_loader *loader = items->loader;
+    if (take_got(loader, source) || atomic_load(&loader->queue.cancelled))
+        items->done(items); /* a cancelled row is dropped, whatever it has */
+    else
+        psti_loader_storage_submit(loader, &read, 1);
+}
+
+static uint32_t prepare(pst_loader *loader, struct psti_loader_items *items,
+                        struct psti_loader_asked *asked)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_loader_source *source = &items->sources[i];
+        if (source->asked != &psti_loader_tier_fleet || !source->read)
+            continue;
+        source->read->asked_ns = psti_clock_ns();
+        source->get = (struct psti_fleet_get){.sample = source->sample,
+                                              .i_item = psti_loader_kept_number(loader, source),
+                                              .nbytes = source->item.nbytes,
+                                              .buffer = source->buffer,
+                                              .done = get_is_done,
+                                              .user = source};
+        psti_loader_asked_add(asked, source);
+        n++;
+    }
+    if (n > 0)
+        psti_latency_begin(&loader->tiers.latency[PST_TIER_FLEET], n);
+    return n;
+}
+
+static size_t list_gets(const struct psti_loader_asked *asked,
+                        struct psti_fleet_get *gets[PSTI_LOADER_ASKED_MAX])
+{
+    size_t n = 0;
+    for (struct psti_loader_source *source = asked->first; n < asked->n;
+         source = source->next_asked)
+        gets[n++] = &source->get;
+    return n;
+}
+
+static void submit(pst_loader *loader, const struct psti_loader_asked *asked)
+{
+    struct psti_fleet_get *gets[PSTI_LOADER_ASKED_MAX];
+    psti_fleet_ask(loader->tiers.fleet, gets, list_gets(asked, gets));
+}
+
+static bool is_crowded(pst_loader *loader) { return psti_fleet_is_crowded(loader->tiers.fleet); }
+
+static void ask_here(struct psti_loader_worker *worker)
+{
+    pst_loader *loader = worker->loader;
+    struct psti_fleet_get *gets[PSTI_LOADER_ASKED_MAX];
+    struct psti_loader_asked asked = {.n = 0};
+    if (prepare(loader, &worker->items, &asked) == 0)
+        return;
+    if (psti_fleet_is_crowded(loader->tiers.fleet))
+        (void)psti_fleet_settle(loader->tiers.fleet,
+                                psti_clock_ns() + psti_fleet_timeout_ns(loader->tiers.fleet));
+    psti_fleet_ask_and_wait(loader->tiers.fleet, gets, list_gets(&asked, gets));
+    struct psti_loader_source *source = asked.first;
+    for (uint32_t i = 0; i < asked.n; i++, source = source->next_asked)
+        (void)take_got(loader, source);
+}
+
+/* What became of an offered item. The offer's flag says if the cache has space reserved for it. */
+static void offer_is_done(const struct psti_fleet_offer *offer, enum psti_fleet_outcome outcome)
+{
+    pst_loader *loader = offer->user;
+    const struct psti_cache_span item = {offer->bytes, offer->nbytes, offer->form};
+    bool refused = outcome == PSTI_FLEET_FULL || outcome == PSTI_FLEET_LOST;
+    psti_loader_fell_back(loader, PST_FALLBACK_FLEET_FULL, refused);
+    pthread_mutex_lock(loader->lock);
+    if (loader->queue.crowded)
+        pthread_cond_signal(loader->work);
+    pthread_mutex_unlock(loader->lock);
+    if (!offer->flag)
+        return;
+    if (!refused || !offer->bytes)
+        psti_cache_give_up(loader->tiers.cache, offer->sample, offer->i_item, offer->stored_nbytes);
+    else if (!psti_cache_keep(loader->tiers.cache, offer->sample, offer->i_item,
+                              offer->stored_nbytes, &item))
+        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
+}
+
+/* Offers an item, with the source's reservation in the cache. False: the fleet does not take it,
+ * and the reservation stays the source's. */
+static bool offer(pst_loader *loader, const struct psti_loader_source *source, uint32_t i_item,
+                  const struct psti_cache_span *item)
+{
+    const struct psti_fleet_offer what = {.sample = source->sample,
+                                          .i_item = i_item,
+                                          .stored_nbytes = source->stored_nbytes,
+                                          .bytes = item->bytes,
+                                          .nbytes = item->nbytes,
+                                          .form = item->form,
+                                          .done = offer_is_done,
+                                          .user = loader,
+                                          .flag = source->is_wanted};
+    switch (psti_fleet_offer(loader->tiers.fleet, &what)) {
+    case PSTI_FLEET_TAKEN:
+        return true;
+    case PSTI_FLEET_REFUSED:
+        psti_loader_fell_back(loader, PST_FALLBACK_FLEET_FULL, 1);
+        return false;
+    case PSTI_FLEET_BUSY:
+        break;
+    }
+    psti_loader_fell_back(loader, PST_FALLBACK_FLEET_BUSY, 1);
+    if (source->is_wanted) /* it is offered again when it is read again */
+        psti_cache_give_up(loader->tiers.cache, source->sample, i_item, source->stored_nbytes);
+    return true;
+}
+
+/* Offers the item. One that is not shorter than the stored one goes there as stored, because
+ * readers have room for no more. */
+static void keep(pst_loader *loader, struct psti_loader_source *source,
+                 struct psti_loader_copy *copy)
+{
+    bool is_shorter = copy->item.nbytes < source->stored_nbytes;
+    if (!source->is_offered)
+        return;
+    source->is_offered = false;
+    if (!offer(loader, source, psti_loader_kept_number(loader, source),
+               is_shorter ? &copy->item : &copy->stored))
+        return;
+    source->is_wanted = false;
+    if (!is_shorter)
+        psti_loader_kept_as_stored(copy);
+}
+
+/* Waits until items that were offered have arrived, or for ten timeouts. */
+static bool settle(pst_loader *loader, int64_t deadline_ns)
+{
+    int64_t now = psti_clock_ns();
+    if (loader->tiers.settle_until_ns == 0)
+        loader->tiers.settle_until_ns =
+            now + SETTLE_TIMEOUTS * psti_fleet_timeout_ns(loader->tiers.fleet);
+    int64_t until = loader->tiers.settle_until_ns;
+    return psti_fleet_settle(loader->tiers.fleet, until < deadline_ns ? until : deadline_ns) ||
+           psti_clock_ns() >= until;
+}
+
+const struct psti_loader_tier_ops psti_loader_tier_fleet = {
+    .stands_in = true,
+    .open = open_fleet,
+    .close = close_fleet,
+    .begin = begin,
+    .settle = settle,
+    .look_up = look_up,
+    .is_crowded = is_crowded,
+    .prepare = prepare,
+    .submit = submit,
+    .ask_here = ask_here,
+    .keep = keep,
+};

@@ -1,0 +1,316 @@
+/* loader_host.c - the tier of the host cache, which the host service has for all processes of the
+ * user.
+ *
+ * A hit lies in memory that the service shares, and is used there. For an item that is missing the
+ * service is asked, while the pump goes on; it reads each item once for all loaders. The row's task
+ * becomes ready when all its reads and wishes are done. What did not come, because the cache is
+ * full or the service is lost, is then read by the loader in a round of its own, into memory that
+ * was set aside for it from the start. So the row never waits for memory at that point. A lost
+ * service is looked for again at the next epoch. */
+#include "loader/loader_fallback.h"
+#include "loader/loader_handle.h"
+#include "loader/tiers/loader_kept.h"
+#include "loader/tiers/loader_tier.h"
+#include "loader/loader_worker.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "dataset/dataset.h"
+
+#include <stdio.h>
+
+#define RENEW_WAIT_NS ((int64_t)1000 * 1000 * 1000)
+
+/* Opens a session with the service, which gets the rule of pictures at the training size. */
+static enum pst_status open_session(const pst_loader *loader, const struct psti_cache_shape *shape,
+                                    int64_t wait_ns, struct psti_share_cache **out,
+                                    struct pst_error *err)
+{
+    uint8_t bytes[PSTI_TRAINING_RULE_MAX];
+    struct psti_cache_rule rule = {.bytes = bytes};
+    const struct psti_share_stop stop = {loader->interrupt, loader->interrupt_ctx};
+    if (loader->kept.training)
+        rule.nbytes = (uint32_t)psti_loader_training_print(loader->kept.training, bytes);
+    return psti_share_cache_open(loader->tiers.host_path, loader->dataset, shape, &rule, wait_ns,
+                                 &stop, out, err);
+}
+
+/* Opens a session, or one that is lost from the beginning: then the loader reads for itself, and
+ * looks for the service at each epoch. */
+static enum pst_status open_or_go_on(pst_loader *loader, const struct psti_cache_shape *shape,
+                                     struct psti_share_cache **out, struct pst_error *err)
+{
+    struct pst_error cause;
+    pst_error_clear(&cause);
+    enum pst_status status = open_session(loader, shape, PSTI_LINK_WAIT_NS, out, &cause);
+    if (status != PST_OK && !loader->tiers.host_strict && psti_share_goes_on(status)) {
+        psti_share_say(&cause, loader->tiers.host_reason, sizeof loader->tiers.host_reason);
+        psti_log(PST_LOG_WARNING, "loader", "the host cache is not used: %s",
+                 loader->tiers.host_reason);
+        return psti_share_cache_open_lost(shape, out, err);
+    }
+    if (status != PST_OK && err)
+        *err = cause;
+    return status;
+}
+
+static enum pst_status open_host(pst_loader *loader, const struct psti_loader_slots *slots,
+                                 bool *in_use, struct pst_error *err)
+{
+    pst_cache *cache = loader->options.cache;
+    (void)slots;
+    if (!cache || !psti_cache_remote(cache))
+        return PST_OK;
+    const struct psti_share_host *host = psti_share_host(cache);
+    loader->tiers.host_path = psti_strdup(host->path);
+    loader->tiers.host_strict = host->strict;
+    if (!loader->tiers.host_path)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a path");
+    enum pst_status status = open_or_go_on(loader, &loader->kept.shape, &loader->tiers.host, err);
+    *in_use = status == PST_OK;
+    return status;
+}
+
+static enum pst_status change(pst_loader *loader, const struct psti_cache_shape *shape,
+                              struct pst_error *err)
+{
+    struct psti_share_cache *other = NULL, *former = loader->tiers.host;
+    enum pst_status status = open_or_go_on(loader, shape, &other, err);
+    if (status != PST_OK)
+        return status;
+    pthread_mutex_lock(loader->lock);
+    loader->tiers.host = other;
+    pthread_mutex_unlock(loader->lock);
+    psti_share_cache_close(&former);
+    return PST_OK;
+}
+
+static void close_host(pst_loader *loader)
+{
+    psti_share_cache_close(&loader->tiers.host);
+    psti_free(loader->tiers.host_path);
+    loader->tiers.host_path = NULL;
+}
+
+/* Answers all wishes. */
+static void cancel(pst_loader *loader)
+{
+    while (loader->queue.pumping) /* its wishes may be on their way */
+        pthread_cond_wait(&loader->done, loader->lock);
+    pthread_mutex_unlock(loader->lock);
+    psti_share_cache_cancel(loader->tiers.host);
+    pthread_mutex_lock(loader->lock);
+}
+
+/* Looks for the service again if it was lost. */
+static void begin(pst_loader *loader)
+{
+    struct psti_cache_shape shape;
+    struct psti_share_cache *found = NULL, *lost = loader->tiers.host;
+    uint32_t items[PST_MAX_FIELDS];
+    struct pst_error err;
+    pst_error_clear(&err);
+    if (!psti_share_cache_is_lost(lost))
+        return;
+    psti_share_cache_shape(loader->dataset, &shape, items);
+    shape.forms = loader->kept.key;
+    if (open_session(loader, &shape, RENEW_WAIT_NS, &found, &err) != PST_OK) {
+        psti_log(PST_LOG_WARNING, "loader", "this epoch goes without the host service: %s",
+                 err.text);
+        pthread_mutex_lock(loader->lock);
+        psti_share_say(&err, loader->tiers.host_reason, sizeof loader->tiers.host_reason);
+        pthread_mutex_unlock(loader->lock);
+        return;
+    }
+    pthread_mutex_lock(loader->lock);
+    loader->tiers.host = found;
+    loader->tiers.host_reason[0] = '\0';
+    pthread_mutex_unlock(loader->lock);
+    psti_share_cache_close(&lost);
+}
+
+/* The session may be exchanged, which the lock prevents. */
+static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
+{
+    struct pst_cache_stats cache;
+    const char *reason = loader->tiers.host_reason;
+    pthread_mutex_lock(loader->lock);
+    if (psti_share_cache_is_lost(loader->tiers.host))
+        snprintf(stats->host_reason, sizeof stats->host_reason, "%s",
+                 reason[0] ? reason : "the host service was lost");
+    psti_share_cache_stats(loader->tiers.host, &cache);
+    pthread_mutex_unlock(loader->lock);
+    psti_loader_kept_stats(loader, &cache, stats);
+}
+
+/* `start`: time at which the item was looked up. */
+static void count_hit(pst_loader *loader, const struct psti_loader_source *source, uint64_t nbytes,
+                      int64_t start)
+{
+    psti_latency_note(&loader->tiers.latency[PST_TIER_HOST], nbytes, psti_clock_ns() - start);
+    psti_loader_kept_count_hit(loader, source, nbytes);
+}
+
+static void count_miss(pst_loader *loader)
+{
+    atomic_fetch_add_explicit(&loader->tiers.n_misses, 1, memory_order_relaxed);
+    if (psti_share_cache_is_lost(loader->tiers.host))
+        psti_loader_fell_back(loader, PST_FALLBACK_HOST, 1);
+}
+
+static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
+                               struct pst_error *err)
+{
+    struct psti_cache_span span;
+    uint32_t number = psti_loader_kept_number(loader, source);
+    (void)err;
+    uint64_t nbytes = source->item.nbytes;
+    enum psti_cache_answer answer;
+    int64_t start = psti_clock_ns();
+    if (!loader->kept.plan || loader->kept.plan[source->sample])
+        answer = psti_share_cache_ask(loader->tiers.host, source->sample, number, nbytes, &span);
+    else if (psti_share_cache_look(loader->tiers.host, source->sample, number, nbytes, &span) ==
+             PSTI_CACHE_HIT)
+        answer = PSTI_CACHE_HIT;
+    else
+        answer = PSTI_CACHE_PASS; /* the plan does not admit the sample */
+    switch (answer) {
+    case PSTI_CACHE_HIT:
+        if (psti_loader_kept_take(loader, &span, source))
+            count_hit(loader, source, span.nbytes, start);
+        else
+            count_miss(loader);
+        break;
+    case PSTI_CACHE_ADMIT:
+        if (psti_loader_kept_admits(loader, source->sample))
+            source->asked = &psti_loader_tier_host;
+        else
+            count_miss(loader);
+        break;
+    case PSTI_CACHE_PASS:
+        count_miss(loader);
+        break;
+    }
+    return PST_OK;
+}
+
+/* Called by the session's thread. */
+static void wish_is_done(struct psti_share_wish *wish)
+{
+    const struct psti_loader_source *source = wish->user;
+    source->items->done(source->items);
+}
+
+static uint32_t prepare(pst_loader *loader, struct psti_loader_items *items,
+                        struct psti_loader_asked *asked)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_loader_source *source = &items->sources[i];
+        if (source->asked != &psti_loader_tier_host)
+            continue;
+        source->wish.number = psti_share_cache_number(loader->tiers.host, source->sample,
+                                                      psti_loader_kept_number(loader, source));
+        source->wish.user = source;
+        source->wish.done = wish_is_done;
+        psti_loader_asked_add(asked, source);
+        n++;
+    }
+    return n;
+}
+
+static size_t list_wishes(const struct psti_loader_asked *asked,
+                          struct psti_share_wish *wishes[PSTI_LOADER_ASKED_MAX])
+{
+    size_t n = 0;
+    for (struct psti_loader_source *source = asked->first; n < asked->n;
+         source = source->next_asked)
+        wishes[n++] = &source->wish;
+    return n;
+}
+
+static void submit(pst_loader *loader, const struct psti_loader_asked *asked)
+{
+    struct psti_share_wish *wishes[PSTI_LOADER_ASKED_MAX];
+    psti_share_cache_submit(loader->tiers.host, wishes, list_wishes(asked, wishes));
+}
+
+static void ask_here(struct psti_loader_worker *worker)
+{
+    pst_loader *loader = worker->loader;
+    const struct psti_share_stop stop = {loader->interrupt, loader->interrupt_ctx};
+    struct psti_share_wish *wishes[PSTI_LOADER_ASKED_MAX];
+    struct psti_loader_asked asked = {.n = 0};
+    if (prepare(loader, &worker->items, &asked) == 0)
+        return;
+    size_t n = list_wishes(&asked, wishes);
+    bool is_stopped = !psti_share_cache_wait(loader->tiers.host, wishes, n, &stop);
+    for (size_t i = 0; is_stopped && i < n; i++)
+        wishes[i]->result = PSTI_CACHE_RESULT_FAILED;
+}
+
+/* Counts an item that the service has read for this loader, and re-coded. */
+static void count_fetched(pst_loader *loader, const struct psti_share_wish *wish, uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(&loader->tiers.n_misses, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.n_fetched, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.nbytes_fetched, nbytes, memory_order_relaxed);
+    if (wish->recoding == PSTI_CACHE_RECODE_FAILED)
+        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
+    if (wish->recoding != PSTI_CACHE_RECODED)
+        return;
+    atomic_fetch_add_explicit(&loader->tiers.n_recoded, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.nbytes_saved, wish->nbytes_saved,
+                              memory_order_relaxed);
+}
+
+/* Takes the item from the host cache, after its wish was answered. */
+static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
+{
+    struct psti_cache_span span;
+    uint32_t number = psti_loader_kept_number(loader, source);
+    uint64_t nbytes = source->item.nbytes;
+    int64_t start = psti_clock_ns();
+    if ((source->wish.result != PSTI_CACHE_RESULT_HERE &&
+         source->wish.result != PSTI_CACHE_RESULT_READ) ||
+        psti_share_cache_look(loader->tiers.host, source->sample, number, nbytes, &span) !=
+            PSTI_CACHE_HIT ||
+        !psti_loader_kept_take(loader, &span, source))
+        return false;
+    if (source->wish.result == PSTI_CACHE_RESULT_HERE) {
+        count_hit(loader, source, span.nbytes, start);
+        return true;
+    }
+    count_fetched(loader, &source->wish, nbytes);
+    return true;
+}
+
+/* Where the host cache has no room for an item, the fleet gets a copy, without being asked for it
+ * first: so the next epoch finds it there. */
+static bool take(pst_loader *loader, struct psti_loader_source *source)
+{
+    bool local;
+    if (take_wished(loader, source))
+        return true;
+    count_miss(loader);
+    if (loader->tiers.fleet && source->wish.result == PSTI_CACHE_RESULT_DECLINED)
+        source->is_offered = psti_fleet_has_server(loader->tiers.fleet, source->sample,
+                                                   psti_loader_kept_number(loader, source), &local);
+    return false;
+}
+
+const struct psti_loader_tier_ops psti_loader_tier_host = {
+    .open = open_host,
+    .close = close_host,
+    .change = change,
+    .begin = begin,
+    .cancel = cancel,
+    .look_up = look_up,
+    .prepare = prepare,
+    .submit = submit,
+    .ask_here = ask_here,
+    .take = take,
+    .stats = stats_of,
+};
