@@ -1,0 +1,339 @@
+/* test_share_dataset.c - data sets on their way to the host service: folders with classes, label
+ * files, masks and lists of files come back as they are; messages and descriptors that a hostile
+ * client may send are refused, and no descriptor is lost. */
+#include "../dataset/folder_test.h"
+
+#include "base/fault.h"
+#include "base/sealed.h"
+#include "dataset/dataset.h"
+#include "share/share_dataset_options.h"
+
+#include <penstock/penstock.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the service has received. */
+struct received {
+    struct psti_share_dataset there;
+    int fds[PSTI_SHARE_DATASET_FDS];
+    uint32_t n_fds;
+};
+
+static unsigned n_open_files(void)
+{
+    unsigned n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void close_fds(struct received *received)
+{
+    while (received->n_fds > 0)
+        close(received->fds[--received->n_fds]);
+}
+
+/* Reads a body as the service does. False: it is refused. */
+static bool read_body(uint8_t *bytes, struct psti_wire_out *out, struct received *received)
+{
+    size_t n = psti_share_finish(out, PSTI_MESSAGE_CACHE_OPEN, 1, received->n_fds);
+    assert_true(n > 0);
+    struct psti_wire_in in = psti_share_body(bytes, n);
+    psti_share_get_dataset(&in, &received->there);
+    return psti_share_end(&in, "test", NULL) == PST_OK;
+}
+
+static void send_dataset(const pst_dataset *dataset, struct received *received)
+{
+    static uint8_t bytes[PSTI_MESSAGE_NBYTES];
+    struct pst_error err;
+    struct psti_wire_out out = psti_share_begin(bytes);
+    assert_ok(psti_share_put_dataset(&out, dataset, received->fds, &received->n_fds, &err));
+    assert_true(read_body(bytes, &out, received));
+}
+
+static enum pst_status open_received(const struct received *received, pst_dataset **out,
+                                     struct pst_error *err)
+{
+    pst_error_clear(err);
+    return psti_share_open_dataset(&received->there, received->fds, received->n_fds, out, err);
+}
+
+/* Sends a data set, opens it on the other side, and compares both. Closes it. */
+static void comes_back(pst_dataset *dataset, uint32_t n_fds)
+{
+    struct pst_error err;
+    struct received received;
+    pst_dataset *theirs;
+    unsigned before = n_open_files();
+    send_dataset(dataset, &received);
+    assert_int_equal(received.n_fds, n_fds);
+    assert_string_equal(received.there.path, pst_dataset_path(dataset));
+    assert_ok(open_received(&received, &theirs, &err));
+    assert_memory_equal(psti_dataset_bytes_identity(theirs), psti_dataset_bytes_identity(dataset),
+                        PST_IDENTITY_NBYTES);
+    assert_int_equal(pst_dataset_count(theirs), pst_dataset_count(dataset));
+    assert_int_equal(pst_dataset_n_fields(theirs), pst_dataset_n_fields(dataset));
+    for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++) {
+        assert_string_equal(pst_dataset_field(theirs, f)->name,
+                            pst_dataset_field(dataset, f)->name);
+        assert_int_equal(pst_dataset_field(theirs, f)->type, pst_dataset_field(dataset, f)->type);
+    }
+    for (uint64_t i = 0; i < pst_dataset_count(dataset); i++) {
+        char name[PST_NAME_CAP], other[PST_NAME_CAP];
+        assert_ok(pst_dataset_sample_name(dataset, i, name, &err));
+        assert_ok(pst_dataset_sample_name(theirs, i, other, &err));
+        assert_string_equal(name, other);
+    }
+    pst_dataset_close(&theirs);
+    close_fds(&received);
+    assert_int_equal(n_open_files(), before);
+    pst_dataset_close(&dataset);
+}
+
+static pst_dataset *open_with(void **state, struct pst_dataset_options options)
+{
+    struct pst_error err;
+    pst_dataset *dataset;
+    options.struct_size = sizeof options;
+    assert_ok(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err));
+    return dataset;
+}
+
+static void make_files(void **state)
+{
+    folder_text(state, "f/a/0.png", "one");
+    folder_text(state, "f/a/1.png", "two");
+    folder_text(state, "f/b/0.png", "three");
+    folder_text(state, "f/m/0.png", "a mask");
+}
+
+static void folders_come_back(void **state)
+{
+    make_files(state);
+    comes_back(open_with(state, (struct pst_dataset_options){0}), 1);
+    comes_back(open_with(state, (struct pst_dataset_options){.ignore_labels = true}), 1);
+    comes_back(open_with(state, (struct pst_dataset_options){.allow_unreadable = true}), 1);
+}
+
+static void label_files_come_back(void **state)
+{
+    static const char *const masks[] = {"outline"};
+    make_files(state);
+    const char *labels = folder_text(
+        state, "l.csv",
+        "file,label,outline\na/0.png,x,m/0.png\nb/0.png,y,m/0.png\na/1.png,x,m/0.png\n");
+    comes_back(open_with(state, (struct pst_dataset_options){.labels = labels}), 2);
+    comes_back(
+        open_with(state,
+                  (struct pst_dataset_options){.labels = labels, .masks = masks, .n_masks = 1}),
+        2);
+}
+
+static void lists_of_files_come_back(void **state)
+{
+    static const char *const files[] = {"b/0.png", "a/1.png", "m/0.png"};
+    make_files(state);
+    comes_back(open_with(state, (struct pst_dataset_options){.files = files, .n_files = 3}), 2);
+}
+
+/* The service may see other paths: the descriptors count. */
+static void a_folder_that_was_renamed_is_opened(void **state)
+{
+    char to[4096];
+    struct pst_error err;
+    struct received received;
+    pst_dataset *theirs;
+    make_files(state);
+    pst_dataset *dataset = open_with(state, (struct pst_dataset_options){0});
+    send_dataset(dataset, &received);
+    snprintf(to, sizeof to, "%s", folder_path(state, "other"));
+    assert_int_equal(rename(folder_path(state, "f"), to), 0);
+    assert_ok(open_received(&received, &theirs, &err));
+    assert_int_equal(pst_dataset_count(theirs), pst_dataset_count(dataset));
+    pst_dataset_close(&theirs);
+    pst_dataset_close(&dataset);
+    close_fds(&received);
+}
+
+static void a_changed_data_set_is_refused(void **state)
+{
+    struct pst_error err;
+    struct received received;
+    pst_dataset *theirs;
+    make_files(state);
+    pst_dataset *dataset = open_with(state, (struct pst_dataset_options){0});
+    send_dataset(dataset, &received);
+    folder_text(state, "f/c/new.png", "four");
+    assert_int_equal(open_received(&received, &theirs, &err), PST_ERROR_STATE);
+    assert_null(theirs);
+    assert_string_equal(err.dataset, pst_dataset_path(dataset));
+    /* The folder itself is gone: nothing can be sent. */
+    close_fds(&received);
+    assert_int_equal(rename(folder_path(state, "f"), folder_path(state, "g")), 0);
+    uint8_t bytes[64];
+    struct psti_wire_out out = {.bytes = bytes, .capacity = sizeof bytes};
+    assert_int_equal(psti_share_put_dataset(&out, dataset, received.fds, &received.n_fds, &err),
+                     PST_ERROR_NOT_FOUND);
+    assert_true(received.n_fds == 0 && out.nbytes == 0);
+    pst_dataset_close(&dataset);
+}
+
+static bool body_is_read(const char *path, uint32_t flags, uint32_t n_masks, const char *mask)
+{
+    static uint8_t bytes[PSTI_MESSAGE_NBYTES];
+    static const uint8_t version[16];
+    struct received received = {.n_fds = 1};
+    struct psti_wire_out out = psti_share_begin(bytes);
+    psti_share_put_text(&out, path);
+    psti_share_put_bytes(&out, version, sizeof version);
+    psti_share_put_u32(&out, flags);
+    psti_share_put_u32(&out, n_masks);
+    for (uint32_t i = 0; i < n_masks && i <= PST_MAX_FIELDS; i++)
+        psti_share_put_text(&out, mask);
+    return read_body(bytes, &out, &received);
+}
+
+static void impossible_values_are_refused(void **state)
+{
+    enum { LABELS = 2, FILES = 4, UNKNOWN = 16 };
+    char longest[PST_MAX_FIELDS], too_long[PST_MAX_FIELDS + 1];
+    (void)state;
+    memset(longest, 'm', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    memset(too_long, 'm', sizeof too_long);
+    too_long[sizeof too_long - 1] = '\0';
+    assert_true(body_is_read("/f", 0, 0, NULL));
+    assert_true(body_is_read("/f", LABELS, 2, "mask"));
+    assert_true(body_is_read("/f", LABELS, PST_MAX_FIELDS, longest));
+    assert_false(body_is_read("", 0, 0, NULL));
+    assert_false(body_is_read("/f", UNKNOWN, 0, NULL));
+    assert_false(body_is_read("/f", UINT32_MAX, 0, NULL));
+    assert_false(body_is_read("/f", 0, 1, "mask"));
+    assert_false(body_is_read("/f", FILES | LABELS, 0, NULL));
+    assert_false(body_is_read("/f", LABELS, PST_MAX_FIELDS + 1, "mask"));
+    assert_false(body_is_read("/f", LABELS, UINT32_MAX, "mask"));
+    assert_false(body_is_read("/f", LABELS, 1, NULL));
+    assert_false(body_is_read("/f", LABELS, 1, too_long));
+}
+
+/* Opens a data set by descriptors that are not what the message says. Closes `second`. */
+static void assert_not_opened(struct received *received, int second, enum pst_status wanted)
+{
+    struct pst_error err;
+    pst_dataset *theirs;
+    struct received other = *received;
+    if (second >= 0) {
+        other.fds[1] = second;
+        other.n_fds = 2;
+    }
+    assert_int_equal(open_received(&other, &theirs, &err), wanted);
+    assert_null(theirs);
+    if (second >= 0)
+        close(second);
+}
+
+static int blob_of(const void *bytes, size_t nbytes)
+{
+    int fd;
+    struct pst_error err;
+    assert_ok(psti_sealed_blob_make("test", bytes, nbytes, &fd, &err));
+    return fd;
+}
+
+/* Nothing waits for the writer of a pipe, and no list of names is believed. */
+static void other_descriptors_are_refused(void **state)
+{
+    int ends[2];
+    struct pst_error err;
+    struct received received;
+    pst_dataset *theirs;
+    make_files(state);
+    const char *list = folder_text(state, "names", "a/0.png");
+    unsigned before = n_open_files();
+    pst_dataset *dataset = open_with(state, (struct pst_dataset_options){0});
+    send_dataset(dataset, &received);
+    pst_dataset_close(&dataset);
+    assert_int_equal(pipe(ends), 0);
+    assert_not_opened(&received, ends[0], PST_ERROR_CORRUPT); /* one more than is said */
+    received.there.has_labels = true;
+    assert_not_opened(&received, -1, PST_ERROR_CORRUPT); /* one less */
+    assert_not_opened(&received, ends[1], PST_ERROR_CORRUPT);
+    assert_not_opened(&received, open(folder_path(state, "f"), O_RDONLY | O_DIRECTORY),
+                      PST_ERROR_CORRUPT);
+    received.there.has_labels = false;
+    received.there.has_files = true;
+    assert_not_opened(&received, open(list, O_RDONLY), PST_ERROR_CORRUPT);  /* not sealed */
+    assert_not_opened(&received, blob_of("a/0.png", 7), PST_ERROR_CORRUPT); /* no NUL at its end */
+    assert_not_opened(&received, blob_of("a/0.png\0a/1.png", 15), PST_ERROR_CORRUPT);
+    assert_not_opened(&received, blob_of("a/0.png", 8), PST_ERROR_STATE); /* another data set */
+    assert_not_opened(&received, blob_of("a/none.png", 11), PST_ERROR_NOT_FOUND);
+    assert_not_opened(&received, blob_of("\0\0\0", 3), PST_ERROR_ARGUMENT);
+    received.there.has_files = false;
+    close(received.fds[0]);
+    received.fds[0] = open(list, O_RDONLY);
+    assert_int_equal(open_received(&received, &theirs, &err), PST_ERROR_CORRUPT);
+    close_fds(&received);
+    assert_int_equal(n_open_files(), before);
+}
+
+#ifdef PST_FAULTS
+static void every_failed_allocation_is_clean(void **state)
+{
+    static const char *const files[] = {"b/0.png", "a/1.png"};
+    static uint8_t bytes[PSTI_MESSAGE_NBYTES];
+    struct pst_error err;
+    struct received received;
+    struct pst_memory_stats before, after;
+    pst_dataset *theirs;
+    make_files(state);
+    pst_dataset *dataset =
+        open_with(state, (struct pst_dataset_options){.files = files, .n_files = 2});
+    pst_memory_stats(&before, sizeof before);
+    unsigned n_files = n_open_files();
+    enum pst_status status = PST_ERROR_MEMORY;
+    for (uint64_t n = 1; status != PST_OK; n++) {
+        struct psti_wire_out out = psti_share_begin(bytes);
+        psti_fault_arm(PSTI_FAULT_ALLOC, n, false);
+        status = psti_share_put_dataset(&out, dataset, received.fds, &received.n_fds, &err);
+        if (status == PST_OK) {
+            assert_true(read_body(bytes, &out, &received));
+            status = open_received(&received, &theirs, &err);
+        }
+        psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
+        assert_true(status == PST_OK || status == PST_ERROR_MEMORY);
+        if (status == PST_OK)
+            pst_dataset_close(&theirs);
+        close_fds(&received);
+        pst_memory_stats(&after, sizeof after);
+        assert_int_equal(after.live_nbytes, before.live_nbytes);
+        assert_int_equal(n_open_files(), n_files);
+        assert_true(n > 3 || status != PST_OK);
+    }
+    pst_dataset_close(&dataset);
+}
+#endif
+
+#define T(f) cmocka_unit_test_setup_teardown(f, folder_setup, folder_teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(folders_come_back),
+        T(label_files_come_back),
+        T(lists_of_files_come_back),
+        T(a_folder_that_was_renamed_is_opened),
+        T(a_changed_data_set_is_refused),
+        cmocka_unit_test(impossible_values_are_refused),
+        T(other_descriptors_are_refused),
+#ifdef PST_FAULTS
+        T(every_failed_allocation_is_clean),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
