@@ -24,7 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src", "tools")
 MOST = 24  # files of a quick run: two cores check them in the step's budget
-QUICK = "--checks=-clang-analyzer-*"  # beside the rules of .clang-tidy
+QUICK = ["-clang-analyzer-*"]  # added to the rules of .clang-tidy
+# Rules that a file still breaks. The aim is an empty table.
+KNOWN: dict[str, list[str]] = {"augment_plan.c": ["misc-redundant-expression"]}
 # The commands are those of gcc, which knows other warnings.
 COMPILER = ("--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-ignored-optimization-argument")
 
@@ -65,9 +67,10 @@ def compiled(build: Path, root: Path = ROOT) -> list[Path]:
     return sorted(file for file in files if file.suffix == ".c" and any(file.is_relative_to(root / top) for top in FOLDERS))
 
 
-def findings(program: str, build: Path, file: Path, options: list[str]) -> str:
-    """Returns what clang-tidy says of a file; empty: nothing."""
-    done = subprocess.run([program, "-p", str(build), "--quiet", *COMPILER, *options, str(file)], check=False,
+def findings(program: str, build: Path, file: Path, rules: list[str]) -> str:
+    """Returns what clang-tidy says of a file; empty: nothing. rules: added to those of .clang-tidy."""
+    rules = [*rules, *(f"-{rule}" for rule in KNOWN.get(file.name, []))]
+    done = subprocess.run([program, "-p", str(build), "--quiet", *COMPILER, f"--checks={','.join(rules)}", str(file)], check=False,
                           capture_output=True, text=True)
     said = done.stdout.strip()
     return said or (done.stderr.strip() if done.returncode else "")
@@ -104,9 +107,9 @@ def main() -> int:
     files = chosen(given)
     if files is None:
         return 0
-    options = [] if given.all else [QUICK]
+    rules = [] if given.all else QUICK
     with ThreadPoolExecutor(given.jobs) as pool:
-        said = [text for text in pool.map(lambda file: findings(program, given.build, file, options), files) if text]
+        said = [text for text in pool.map(lambda file: findings(program, given.build, file, rules), files) if text]
     print("\n".join(said) if said else f"tidy: nothing to say about {len(files)} files")
     return 1 if said else 0
 

@@ -9,6 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef psti_fail
+#undef psti_fail_at
+#undef psti_fail_os
+
 void pst_error_clear(struct pst_error *err)
 {
     if (!err)

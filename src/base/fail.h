@@ -38,4 +38,11 @@ struct psti_text {
 };
 void psti_text_add(struct psti_text *text, const char *format, ...) PST_PRINTF(2, 3);
 
+#ifdef __clang_analyzer__
+/* The analyser reads one file at a time: this tells it what these functions return. */
+#define psti_fail(err, status, ...) (psti_fail(err, status, __VA_ARGS__), (status))
+#define psti_fail_at(err, status, ...) (psti_fail_at(err, status, __VA_ARGS__), (status))
+#define psti_fail_os(err, ...) (psti_fail_os(err, __VA_ARGS__), PST_ERROR_IO)
+#endif
+
 #endif

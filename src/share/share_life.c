@@ -54,7 +54,7 @@ bool psti_share_life_warning(const char *root, pid_t service, bool started, char
     if (service > 0)
         read_groups(root, service, theirs);
     else
-        memcpy(theirs, started ? mine : "", started ? sizeof mine : 1);
+        snprintf(theirs, sizeof theirs, "%s", started ? mine : "");
     const char *what = end_of(theirs);
     if (!what || (!started && strcmp(mine, theirs) == 0))
         return false;
