@@ -26,9 +26,13 @@ FOLDERS = ("src", "tools")
 MOST = 24  # files of a quick run: two cores check them in the step's budget
 QUICK = ["-clang-analyzer-*"]  # added to the rules of .clang-tidy
 # Rules that a file still breaks. The aim is an empty table.
-KNOWN: dict[str, list[str]] = {"augment_plan.c": ["misc-redundant-expression"]}
+KNOWN: dict[str, list[str]] = {
+    "augment_plan.c": ["misc-redundant-expression"],
+    "loader_boxes.c": ["bugprone-sizeof-expression"],
+}
 # The commands are those of gcc, which knows other warnings.
-COMPILER = ("--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-ignored-optimization-argument")
+COMPILER = tuple(f"--extra-arg=-Wno-{name}" for name in (
+    "unknown-warning-option", "ignored-optimization-argument", "unterminated-string-initialization"))
 
 
 def tool() -> str | None:
