@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static char directory[64];
 static pst_dataset *mixed, *folder;
 static struct pst_op chain[2];
 
@@ -30,14 +29,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&mixed);
-    pst_dataset_close(&folder);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&mixed, &folder)
 
 struct way {
     pst_dataset *dataset;

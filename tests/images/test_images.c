@@ -21,7 +21,6 @@
 
 enum { N_JPEGS = 6, N_PNGS = 6, N = N_JPEGS + N_PNGS, N_PALETTES = 1, MIB = 1 << 20 };
 
-static char directory[64];
 static pst_dataset *folder;
 
 static const struct jpeg_spec jpegs[N_JPEGS] = {
@@ -84,13 +83,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&folder);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&folder)
 
 static pst_cache *open_cache(uint64_t nbytes)
 {

@@ -18,8 +18,6 @@
 
 enum { N = 24, MIB = 1 << 20, N_CHILDREN = 3 };
 
-static char directory[64];
-static struct serve_fixture fixture;
 static pst_dataset *folder;
 
 static int set_up(void **state)
@@ -30,13 +28,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&folder);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&folder)
 
 static void start_there(void)
 {
@@ -49,16 +41,6 @@ static void start(void)
 {
     serve_fixture_place(&fixture);
     start_there();
-}
-
-static pst_cache *open_host(void)
-{
-    const struct pst_cache_host_options options = {.struct_size = sizeof options,
-                                                   .socket = fixture.socket};
-    pst_cache *cache;
-    struct pst_error err;
-    assert_ok(pst_cache_open_host(&options, &cache, &err));
-    return cache;
 }
 
 static pst_images *open_images(pst_cache *cache, enum pst_cache_form form)
@@ -125,7 +107,7 @@ static void one_copy_for_all(void **state)
         skip(); /* locks of their allocators may be held when a process with threads forks */
     for (int form = PST_CACHE_FORM_STORED; form <= PST_CACHE_FORM_RAW; form += 2) {
         start();
-        pst_cache *cache = open_host();
+        pst_cache *cache = serve_fixture_open_host();
         pst_images *images = open_images(cache, (enum pst_cache_form)form);
         pst_images *plain = open_images(NULL, PST_CACHE_FORM_STORED);
         pid_t children[N_CHILDREN];
@@ -173,7 +155,7 @@ static void a_list_of_files(void **state)
     assert_ok(pst_dataset_open(pst_dataset_path(folder), &options, &list, &err));
     memset(names, 'x', sizeof names); /* they were read during open */
     start();
-    how.cache = open_host();
+    how.cache = serve_fixture_open_host();
     pst_images *plain = open_images(NULL, PST_CACHE_FORM_STORED);
     assert_ok(pst_images_open(list, &how, &images, &err));
     for (uint64_t i = 0; i < N_FILES; i++) {
@@ -199,7 +181,7 @@ static void a_lost_service_costs_reads(void **state)
 {
     (void)state;
     start();
-    pst_cache *cache = open_host();
+    pst_cache *cache = serve_fixture_open_host();
     pst_images *images = open_images(cache, PST_CACHE_FORM_PLI);
     pst_images *plain = open_images(NULL, PST_CACHE_FORM_STORED);
     struct pst_error err;
@@ -242,7 +224,7 @@ static void a_lost_service_is_found_again(void **state)
     struct user users[N_USERS] = {0};
     int64_t end = psti_clock_ns() + (int64_t)60 * 1000 * 1000 * 1000;
     start();
-    pst_cache *cache = open_host();
+    pst_cache *cache = serve_fixture_open_host();
     pst_images *images = open_images(cache, PST_CACHE_FORM_PLI);
     pst_images *plain = open_images(NULL, PST_CACHE_FORM_STORED);
     for (int i = 0; i < N_USERS; i++) {

@@ -4,6 +4,29 @@
 
 #include <stdio.h>
 
+char directory[64];
+
+int directory_set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    return 0;
+}
+
+int directory_close(pst_dataset **const *sets, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        pst_dataset_close(sets[i]);
+    remove_tree(directory);
+    return 0;
+}
+
+int directory_tear_down(void **state)
+{
+    (void)state;
+    return directory_close(NULL, 0);
+}
+
 static pst_dataset *open_path(const char *path)
 {
     struct pst_error err;
@@ -12,19 +35,19 @@ static pst_dataset *open_path(const char *path)
     return dataset;
 }
 
-pst_dataset *open_made(const char *directory, const char *name, const struct make_options *made)
+pst_dataset *open_made(const char *parent, const char *name, const struct make_options *made)
 {
     char path[128];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
+    snprintf(path, sizeof path, "%s/%s", parent, name);
     make_dataset(path, made);
     return open_path(path);
 }
 
-pst_dataset *open_made_folder(const char *directory, const char *name, uint32_t n_classes,
+pst_dataset *open_made_folder(const char *parent, const char *name, uint32_t n_classes,
                               uint32_t n_each)
 {
     char path[128];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
+    snprintf(path, sizeof path, "%s/%s", parent, name);
     make_folder(path, n_classes, n_each);
     return open_path(path);
 }
@@ -99,5 +122,22 @@ size_t drain_epoch(pst_loader *loader, void (*look)(pst_loader *, const pst_batc
     enum pst_status status = drain_until(loader, look, hashes, &n, &err);
     if (status != PST_END)
         assert_ok(status);
+    return n;
+}
+
+void begin_epoch(pst_loader *loader, uint64_t epoch)
+{
+    struct pst_error err;
+    assert_ok(pst_loader_begin(loader, epoch, &err));
+}
+
+size_t drain_alone(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch,
+                   uint64_t *hashes)
+{
+    options.share = NULL;
+    pst_loader *loader = open_loader(dataset, &options);
+    begin_epoch(loader, epoch);
+    size_t n = drain_epoch(loader, NULL, hashes);
+    pst_loader_close(&loader);
     return n;
 }

@@ -5,10 +5,26 @@
 
 #include "loader/make_data.h"
 
-/* Makes a data set at directory/name and opens it. */
-pst_dataset *open_made(const char *directory, const char *name, const struct make_options *made);
+/* The folder of this program's data sets. */
+extern char directory[64];
+/* Makes the folder, and removes it: for cmocka. */
+int directory_set_up(void **state);
+int directory_tear_down(void **state);
+/* Closes data sets and removes the folder. Returns 0. */
+int directory_close(pst_dataset **const *sets, size_t n);
+/* Defines tear_down, which closes data sets (&name, ...) and removes the folder. */
+#define TEAR_DOWN(...)                                                                             \
+    static int tear_down(void **state)                                                             \
+    {                                                                                              \
+        pst_dataset **const sets[] = {__VA_ARGS__};                                                \
+        (void)state;                                                                               \
+        return directory_close(sets, sizeof sets / sizeof *sets);                                  \
+    }
+
+/* Makes a data set at parent/name and opens it. */
+pst_dataset *open_made(const char *parent, const char *name, const struct make_options *made);
 /* Makes a plain folder and opens it: see make_folder(). */
-pst_dataset *open_made_folder(const char *directory, const char *name, uint32_t n_classes,
+pst_dataset *open_made_folder(const char *parent, const char *name, uint32_t n_classes,
                               uint32_t n_each);
 
 /* Storage of the arrays that options point to. */
@@ -22,6 +38,7 @@ struct pst_loader_options augmented_options(struct augmented *kept, uint32_t hei
                                             uint32_t width);
 
 pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options);
+void begin_epoch(pst_loader *loader, uint64_t epoch);
 struct pst_loader_stats stats_of(const pst_loader *loader);
 
 /* Hashes the epoch's remaining batches. `look` (may be NULL) sees each first. `n` is set to their
@@ -30,6 +47,9 @@ enum pst_status drain_until(pst_loader *loader, void (*look)(pst_loader *, const
                             uint64_t *hashes, size_t *n, struct pst_error *err);
 /* The same for an epoch that must end with PST_END. Returns the number of batches. */
 size_t drain_epoch(pst_loader *loader, void (*look)(pst_loader *, const pst_batch *),
+                   uint64_t *hashes);
+/* The same for a whole epoch of a loader with these options that shares with nobody. */
+size_t drain_alone(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch,
                    uint64_t *hashes);
 
 #endif

@@ -15,22 +15,6 @@
 
 enum { N = 64, MIB = 1 << 20 };
 
-static char directory[64];
-
-static int set_up(void **state)
-{
-    (void)state;
-    make_directory(directory);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    remove_tree(directory);
-    return 0;
-}
-
 static uint64_t item_nbytes(pst_dataset *dataset, uint64_t sample)
 {
     struct pst_item item;
@@ -65,12 +49,6 @@ static struct pst_loader_options plain(uint32_t workers, pst_cache *cache)
                                        .cache = cache};
 }
 
-static void begin(pst_loader *loader, uint64_t epoch)
-{
-    struct pst_error err;
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-}
-
 static void check_epochs(pst_dataset *dataset, uint32_t workers, enum pst_storage_kind storage,
                          uint64_t percent)
 {
@@ -84,8 +62,8 @@ static void check_epochs(pst_dataset *dataset, uint32_t workers, enum pst_storag
     struct pst_loader_stats before = stats_of(loader);
     uint64_t n_items = 0, nbytes_kept = 0;
     for (uint64_t epoch = 0; epoch < 4; epoch++) {
-        begin(without, epoch);
-        begin(loader, epoch);
+        begin_epoch(without, epoch);
+        begin_epoch(loader, epoch);
         size_t n = drain_epoch(without, NULL, wanted);
         assert_int_equal(drain_epoch(loader, NULL, hashes), n);
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
@@ -161,10 +139,10 @@ static void test_budget_to_the_item(void **state)
         pst_cache *cache = open_cache(N_ALL * 8 + N_FIT * room_of(NBYTES) + room_of(NBYTES) - 16);
         const struct pst_loader_options options = plain(workers, cache);
         pst_loader *loader = open_loader(dataset, &options);
-        begin(loader, 0);
+        begin_epoch(loader, 0);
         drain_epoch(loader, NULL, hashes);
         assert_int_equal(use_of(cache).n_items, N_FIT);
-        begin(loader, 0); /* the same order: the first ones are hits, and no others */
+        begin_epoch(loader, 0); /* the same order: the first ones are hits, and no others */
         struct pst_error unused;
         pst_batch *batch = NULL;
         for (uint32_t n = 0; pst_loader_next(loader, &batch, &unused) == PST_OK;) {
@@ -195,11 +173,11 @@ static void test_left_early_and_shared(void **state)
         pst_loader *loader = open_loader(dataset, &options);
         pst_batch *batch = NULL;
         struct pst_error err;
-        begin(loader, (uint64_t)i);
+        begin_epoch(loader, (uint64_t)i);
         assert_ok(pst_loader_next(loader, &batch, &err));
         pst_batch_release(batch);
         if (i % 2)
-            begin(loader, 100); /* cancels what is under way */
+            begin_epoch(loader, 100); /* cancels what is under way */
         pst_loader_close(&loader);
         struct pst_cache_stats use = use_of(cache);
         assert_true(use.n_items >= 8);
@@ -207,12 +185,12 @@ static void test_left_early_and_shared(void **state)
     }
     const struct pst_loader_options options = plain(2, cache);
     pst_loader *loader = open_loader(dataset, &options);
-    begin(loader, 0);
+    begin_epoch(loader, 0);
     drain_epoch(loader, NULL, hashes);
     assert_int_equal(use_of(cache).n_items, N);
     assert_int_equal(use_of(cache).nbytes_used, whole);
     uint64_t n_reads = stats_of(loader).n_reads;
-    begin(loader, 1);
+    begin_epoch(loader, 1);
     drain_epoch(loader, NULL, hashes);
     assert_int_equal(stats_of(loader).n_reads, n_reads);
     pst_loader_close(&loader);
@@ -232,7 +210,7 @@ static void test_bad_bytes_are_not_kept(void **state)
     options.on_error = PST_ON_ERROR_SKIP;
     pst_loader *loader = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
-        begin(loader, epoch);
+        begin_epoch(loader, epoch);
         drain_epoch(loader, NULL, hashes);
         assert_int_equal(stats_of(loader).n_bad, epoch + 1);
         assert_int_equal(use_of(cache).n_items, N - 1);
@@ -257,12 +235,12 @@ static void test_failed_reads(void **state)
     for (uint64_t at = 1; at < 60; at += 7) {
         size_t n = 0;
         struct pst_error err;
-        begin(loader, 0);
+        begin_epoch(loader, 0);
         psti_fault_arm(PSTI_FAULT_READ, at, true);
         drain_until(loader, NULL, hashes, &n, &err);
         psti_fault_arm(PSTI_FAULT_READ, 0, false);
     }
-    begin(loader, 0);
+    begin_epoch(loader, 0);
     drain_epoch(loader, NULL, hashes);
     assert_int_equal(use_of(cache).n_items, N);
     assert_int_equal(use_of(cache).nbytes_used, whole);
@@ -302,13 +280,13 @@ static void test_changed_folder(void **state)
     snprintf(folder, sizeof folder, "%s/changing", directory);
     const struct pst_loader_options options = plain(2, cache);
     pst_loader *loader = open_loader(dataset, &options);
-    begin(loader, 0);
+    begin_epoch(loader, 0);
     drain_epoch(loader, NULL, hashes);
     pst_loader_close(&loader);
     pst_dataset_close(&dataset);
     assert_ok(pst_dataset_open(folder, NULL, &dataset, &err));
     loader = open_loader(dataset, &options); /* unchanged: all are hits */
-    begin(loader, 0);
+    begin_epoch(loader, 0);
     drain_epoch(loader, NULL, again);
     assert_int_equal(stats_of(loader).n_cache_hits, N);
     pst_loader_close(&loader);
@@ -326,7 +304,7 @@ static void test_changed_folder(void **state)
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     assert_ok(pst_dataset_open(folder, NULL, &dataset, &err));
     loader = open_loader(dataset, &options);
-    begin(loader, 0);
+    begin_epoch(loader, 0);
     drain_epoch(loader, NULL, again);
     assert_int_equal(stats_of(loader).n_cache_hits, 0);
     assert_int_equal(use_of(cache).n_datasets, 2);
@@ -342,7 +320,7 @@ static void check_first_epoch(pst_cache *cache, pst_dataset *dataset, const uint
     uint64_t hashes[N];
     const struct pst_loader_options options = plain(2, cache);
     pst_loader *loader = open_loader(dataset, &options);
-    begin(loader, 0);
+    begin_epoch(loader, 0);
     size_t n = drain_epoch(loader, NULL, hashes);
     if (wanted)
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
@@ -368,7 +346,7 @@ static void test_saved(void **state)
     for (int i = 0; i < 2; i++) {
         const struct pst_loader_options options = plain(2, cache);
         pst_loader *loader = open_loader(datasets[i], &options);
-        begin(loader, 0);
+        begin_epoch(loader, 0);
         drain_epoch(loader, NULL, wanted[i]);
         pst_loader_close(&loader);
     }
@@ -426,7 +404,7 @@ static void test_closed_while_in_use(void **state)
     pst_loader *loader = open_loader(dataset, &options);
     pst_cache_close(&cache);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        begin(loader, epoch);
+        begin_epoch(loader, epoch);
         drain_epoch(loader, NULL, hashes);
     }
     assert_int_equal(stats_of(loader).n_cache_hits, N);
@@ -447,5 +425,5 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be),
         cmocka_unit_test(test_closed_while_in_use),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, directory_set_up, directory_tear_down);
 }

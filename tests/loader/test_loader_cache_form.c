@@ -15,7 +15,6 @@
 
 enum { N_JPEGS = 22, N = N_JPEGS + 2, N_REFUSED = 1, MIB = 1 << 20, BROKEN = 3 };
 
-static char directory[64];
 static pst_dataset *folder, *packed;
 
 /* One JPEG has four components, so content 2 does not take it. */
@@ -128,14 +127,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&folder);
-    pst_dataset_close(&packed);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&folder, &packed)
 
 /* One way of loading. */
 struct way {

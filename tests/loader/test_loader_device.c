@@ -10,7 +10,6 @@
 #define N_SAMPLES 45
 #define STEPS_MAX 32
 
-static char directory[64];
 static pst_dataset *mixed, *uniform, *spoilt;
 static uint64_t bad_samples[2] = {3, 22};
 
@@ -34,15 +33,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&mixed);
-    pst_dataset_close(&uniform);
-    pst_dataset_close(&spoilt);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&mixed, &uniform, &spoilt)
 
 static struct augmented kept;
 

@@ -38,7 +38,6 @@ unsigned cuEventDestroy_v2(void *event);
 #define ILLEGAL_ADDRESS 700u
 #define OUT_OF_MEMORY 2u
 
-static char directory[64];
 static pst_dataset *dataset;
 static void *context;
 
@@ -52,13 +51,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&dataset);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&dataset)
 
 static void enter(void)
 {

@@ -11,7 +11,6 @@
 #define N_POSITIONS 24
 #define BATCH 3
 
-static char directory[64];
 static pst_dataset *uniform;
 
 static int set_up(void **state)
@@ -23,13 +22,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&uniform);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&uniform)
 
 /* Every sample at least three times. */
 static const uint64_t repeated[N_POSITIONS] = {0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4,

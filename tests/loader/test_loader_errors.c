@@ -12,7 +12,6 @@
 #define N_SAMPLES 40
 #define BATCH 5
 
-static char directory[64];
 static pst_dataset *dataset, *folder;
 static const uint64_t bad_samples[] = {3, 17, 18, 31};
 
@@ -37,14 +36,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&dataset);
-    pst_dataset_close(&folder);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&dataset, &folder)
 
 static pst_loader *open_tolerant(pst_dataset *from, enum pst_on_error policy, uint32_t workers,
                                  enum pst_storage_kind storage, uint64_t max_errors)

@@ -12,7 +12,6 @@
 
 enum { MIB = 1 << 20 };
 
-static char directory[64];
 static pst_dataset *raw, *png, *jpeg, *folder;
 
 static int set_up(void **state)
@@ -28,16 +27,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&raw);
-    pst_dataset_close(&png);
-    pst_dataset_close(&jpeg);
-    pst_dataset_close(&folder);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&raw, &png, &jpeg, &folder)
 
 struct kept {
     struct pst_op op;

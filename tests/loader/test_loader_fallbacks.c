@@ -13,7 +13,6 @@
 
 enum { N_SAMPLES = 12, BATCH = 4, N_BATCHES = 3 };
 
-static char directory[64];
 static pst_dataset *packed, *folder;
 static atomic_bool refuses_direct;
 static atomic_uint n_refused;
@@ -75,14 +74,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&packed);
-    pst_dataset_close(&folder);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&packed, &folder)
 
 /* One epoch of images cropped to `edge` pixels (0: whole ones, resized). */
 static struct pst_loader_stats run(pst_dataset *dataset, enum pst_page_cache page_cache,

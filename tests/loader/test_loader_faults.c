@@ -15,22 +15,6 @@
 #define N_EACH 10
 #define N_SAMPLES (N_CLASSES * N_EACH)
 
-static char directory[64];
-
-static int set_up(void **state)
-{
-    (void)state;
-    make_directory(directory);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    remove_tree(directory);
-    return 0;
-}
-
 /* Runs one epoch with each policy and number of workers. Returns how it ended; *n is the number of
  * good samples before. */
 static enum pst_status run(pst_dataset *dataset, const struct pst_loader_options *given,
@@ -223,5 +207,5 @@ int main(void)
         cmocka_unit_test(test_too_many_pixels),
     };
     alarm(900);
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, directory_set_up, directory_tear_down);
 }

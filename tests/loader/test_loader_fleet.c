@@ -19,7 +19,6 @@
 
 enum { N = 96, BATCH = 8, N_BATCHES = N / BATCH, SERVERS = 3, MIB = 1 << 20 };
 
-static char directory[64];
 static struct server servers[SERVERS];
 static unsigned n_faults = 6;
 

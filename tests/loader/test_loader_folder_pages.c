@@ -19,8 +19,6 @@
 #define N_WINDOW (PAGE * WINDOW)
 #define BATCH 8
 
-static char directory[64];
-
 static void name_of(char path[256], const char *folder, uint32_t class, const char *name)
 {
     snprintf(path, 256, "%s/%s/class%02u/%s", directory, folder, class, name);
@@ -81,13 +79,6 @@ static int set_up(void **state)
     pst_dataset_close(&dataset);
     shuffle_names("photos", 27);
     copy_folder("photos", "copy");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    remove_tree(directory);
     return 0;
 }
 
@@ -338,5 +329,5 @@ int main(void)
         cmocka_unit_test(test_lost_file),
         cmocka_unit_test(test_lacking_permission),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, directory_tear_down);
 }

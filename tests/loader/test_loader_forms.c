@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static char directory[64];
 static pst_dataset *stored;
 
 static int set_up(void **state)
@@ -30,13 +29,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&stored);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&stored)
 
 static uint32_t next_random(uint64_t *state, uint32_t n)
 {

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char directory[64];
 static pst_dataset *uniform;
 
 static int set_up(void **state)
@@ -20,13 +19,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&uniform);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&uniform)
 
 /* Structs of a newer program. */
 struct newer_op {

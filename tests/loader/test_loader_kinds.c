@@ -17,22 +17,6 @@ struct stored {
     uint16_t value;
 };
 
-static char directory[64];
-
-static int set_up(void **state)
-{
-    (void)state;
-    make_directory(directory);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    remove_tree(directory);
-    return 0;
-}
-
 static struct pst_value value_of(const struct stored *stored)
 {
     struct pst_value value = {.form = stored->form};
@@ -358,5 +342,5 @@ int main(void)
     setenv("PENSTOCK_CUDA_DRIVER", PST_FAKE_DRIVER, 1);
     setenv("PENSTOCK_CUDA_KERNELS", PST_FAKE_KERNELS, 1);
     unsetenv("PENSTOCK_CUDA");
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, directory_set_up, directory_tear_down);
 }

@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char directory[64];
 static pst_dataset *mixed, *folder;
 
 static int set_up(void **state)
@@ -29,14 +28,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&mixed);
-    pst_dataset_close(&folder);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&mixed, &folder)
 
 static struct pst_loader_options options_of(uint32_t workers, int kind)
 {

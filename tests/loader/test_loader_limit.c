@@ -11,7 +11,6 @@
 
 enum { N_SAMPLES = 101, MIB = 1 << 20 };
 
-static char directory[64];
 static pst_dataset *thumbnails, *small;
 
 /* Adds JPEGs, JPEGs kept as PLI, and raw pixels in turn, of differing sizes. */
@@ -67,14 +66,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&thumbnails);
-    pst_dataset_close(&small);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&thumbnails, &small)
 
 /* The contrast comes before the crop, so that a run needs the whole picture as scratch. */
 struct whole_picture {

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static char directory[64];
 static pst_dataset *mixed, *raw;
 
 static int set_up(void **state)
@@ -22,14 +21,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&mixed);
-    pst_dataset_close(&raw);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&mixed, &raw)
 
 static struct pst_op crop;
 static struct pst_field_output fixed_size;

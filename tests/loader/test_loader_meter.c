@@ -13,7 +13,6 @@
 
 enum { SIDE = 1024, N = 16 };
 
-static char directory[64];
 static pst_dataset *small, *large;
 
 /* A data set of PNGs of 1024 x 1024, which take some milliseconds each. */
@@ -55,14 +54,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&small);
-    pst_dataset_close(&large);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&small, &large)
 
 static struct pst_loader_options options_of(uint32_t workers)
 {

@@ -8,7 +8,6 @@
 
 enum { N = 26, BATCH = 4, HEIGHT = 32, WIDTH = 48, CHANNELS = 3, ROW = HEIGHT * WIDTH * CHANNELS };
 
-static char directory[64];
 static pst_dataset *same, *masked;
 
 static int set_up(void **state)
@@ -21,14 +20,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&same);
-    pst_dataset_close(&masked);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&same, &masked)
 
 /* Storage of the arrays that options point to. */
 struct kept {

@@ -9,7 +9,6 @@
 
 #define N_SAMPLES 61
 
-static char directory[64];
 static pst_dataset *mixed, *uniform, *folder;
 
 static int set_up(void **state)
@@ -28,15 +27,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&mixed);
-    pst_dataset_close(&uniform);
-    pst_dataset_close(&folder);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&mixed, &uniform, &folder)
 
 static struct augmented kept;
 

@@ -15,7 +15,6 @@
 #define WINDOW 2
 #define BATCH 8
 
-static char directory[64];
 static pst_dataset *same, *mixed;
 
 static int set_up(void **state)
@@ -31,14 +30,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&same);
-    pst_dataset_close(&mixed);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&same, &mixed)
 
 static struct pst_field_output image = {.name = "image"};
 

@@ -36,7 +36,6 @@ unsigned cuEventSynchronize(void *event);
 unsigned cuEventDestroy_v2(void *event);
 #define EVENT_FLAGS 3u /* without timing; threads sleep */
 
-static char directory[64];
 static pst_dataset *dataset;
 static struct pst_op op;
 static struct pst_field_output output;
@@ -51,13 +50,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&dataset);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&dataset)
 
 static struct pst_loader_options options_for(enum pst_pin pin_memory)
 {

@@ -1,7 +1,7 @@
 /* test_loader_pli_jpeg.c - JPEGs kept as PLI give the batches of the JPEG files themselves, to the
  * bit: all samplings, orientations, sizes, channels, operations, storages; bad ones among them. */
 #include "../decode/decode_make.h"
-#include "loader/make_data.h"
+#include "loader/loader_fixture.h"
 #include "sanitizer.h"
 
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 
 enum { N_MADE = 28, N_SMOOTH = 8, SEED = 7, BROKEN = 13 };
 
-static char directory[64];
 static pst_dataset *folder, *packed, *bad_folder, *bad_packed, *smooth_folder, *smooth;
 
 static const struct jpeg_spec specs[N_MADE] = {
@@ -143,18 +142,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&folder);
-    pst_dataset_close(&packed);
-    pst_dataset_close(&bad_folder);
-    pst_dataset_close(&bad_packed);
-    pst_dataset_close(&smooth_folder);
-    pst_dataset_close(&smooth);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&folder, &packed, &bad_folder, &bad_packed, &smooth_folder, &smooth)
 
 /* One way of loading. */
 struct way {
@@ -169,7 +157,7 @@ struct way {
     bool scaled;
 };
 
-static void open_loader(pst_dataset *from, const struct way *way, enum pst_on_error on_error,
+static void open_way(pst_dataset *from, const struct way *way, enum pst_on_error on_error,
                         pst_loader **loader)
 {
     struct pst_error err;
@@ -223,8 +211,8 @@ static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way
     struct pst_error err;
     pst_loader *a, *b;
     const uint64_t n_epochs = way->crop != 0 ? EPOCHS_OF_CROPS : 1;
-    open_loader(files, way, on_error, &a);
-    open_loader(kept, way, on_error, &b);
+    open_way(files, way, on_error, &a);
+    open_way(kept, way, on_error, &b);
     for (uint64_t epoch = 0; epoch < n_epochs; epoch++) {
         uint32_t n_rows = 0;
         assert_ok(pst_loader_begin(a, epoch, &err));
@@ -273,8 +261,8 @@ static uint64_t compare_scaled(const struct way *exact, const struct way *scaled
     pst_loader *a, *b;
     struct pst_loader_stats stats = {0};
     uint64_t hash = 0;
-    open_loader(smooth, exact, PST_ON_ERROR_RAISE, &a);
-    open_loader(smooth, scaled, PST_ON_ERROR_RAISE, &b);
+    open_way(smooth, exact, PST_ON_ERROR_RAISE, &a);
+    open_way(smooth, scaled, PST_ON_ERROR_RAISE, &b);
     assert_ok(pst_loader_begin(a, 0, &err));
     assert_ok(pst_loader_begin(b, 0, &err));
     for (;;) {
@@ -423,14 +411,14 @@ static void altered_units_are_found(void **state)
     assert_ok(pst_dataset_item(packed, 20, 0, 0, &item, sizeof item, &err));
     assert_int_equal(item.form, PST_FORM_PLI_JPEG);
     spoil_sample(packed, 20, "image");
-    open_loader(packed, &way, PST_ON_ERROR_RAISE, &loader);
+    open_way(packed, &way, PST_ON_ERROR_RAISE, &loader);
     const uint64_t sample = 20;
     assert_int_equal(pst_loader_fetch(loader, 0, &sample, 1, &batch, &err), PST_ERROR_CHECKSUM);
     assert_int_equal(err.sample, 20);
     assert_string_equal(err.codec, "pli-jpeg");
     pst_loader_close(&loader);
     static const struct way crop = {.crop = PST_OP_CENTER_CROP, .side = 850};
-    open_loader(packed, &crop, PST_ON_ERROR_RAISE, &loader);
+    open_way(packed, &crop, PST_ON_ERROR_RAISE, &loader);
     assert_int_equal(pst_loader_fetch(loader, 0, &sample, 1, &batch, &err), PST_ERROR_CHECKSUM);
     pst_loader_close(&loader);
 }

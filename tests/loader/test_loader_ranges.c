@@ -2,7 +2,7 @@
  * only their bytes are read. Counters say so, pixels are those of the whole image, for every kind
  * of storage. Corrupt bytes are found all the same. */
 #include "fuzz/forge_dataset.h"
-#include "loader/make_data.h"
+#include "loader/loader_fixture.h"
 #include "pixels.h"
 #include "test.h"
 
@@ -19,7 +19,6 @@ enum { HEIGHT = 1024, WIDTH = 2048, CROP = 768, N_SAMPLES = 3, SEED = 11 };
 /* The first round reads the head and a little more. */
 enum { FIRST_ROUND_MAX = 16 << 10 };
 
-static char directory[64];
 static pst_dataset *dataset;   /* fields image and mask, each as PLI and as raw pixels */
 static uint64_t n_units_whole; /* units of each image and mask */
 
@@ -108,13 +107,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&dataset);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&dataset)
 
 struct way {
     enum pst_storage_kind storage;
@@ -134,7 +127,7 @@ static void make_op(struct pst_op *op, enum pst_op_kind kind, uint32_t crop)
 }
 
 /* Opens a loader that crops `variant` of both fields by one and the same draw. */
-static enum pst_status open_loader(pst_dataset *from, const struct way *way, uint8_t variant,
+static enum pst_status open_way(pst_dataset *from, const struct way *way, uint8_t variant,
                                    pst_loader **loader, struct pst_error *err)
 {
     struct pst_op op;
@@ -224,7 +217,7 @@ static void read_epoch(pst_loader *loader, uint64_t epoch, uint64_t hashes[2])
 
 /* Workers count when their rows are done, the last of them perhaps a little later. `n_images`:
  * waits until the units of so many are counted. */
-static struct pst_loader_stats stats_of(const pst_loader *loader, uint64_t n_images)
+static struct pst_loader_stats stats_counted(const pst_loader *loader, uint64_t n_images)
 {
     struct pst_loader_stats stats = {0};
     for (int i = 0; i < 10000; i++) {
@@ -242,17 +235,17 @@ static struct pst_loader_stats compare(const struct way *way, uint64_t epoch)
     struct pst_error err;
     pst_loader *pli, *raw;
     uint64_t by_pli[2], by_raw[2];
-    assert_ok(open_loader(dataset, way, 0, &pli, &err));
-    assert_ok(open_loader(dataset, way, 1, &raw, &err));
-    struct pst_loader_stats before = stats_of(pli, 0); /* MEMORY reads all at open */
+    assert_ok(open_way(dataset, way, 0, &pli, &err));
+    assert_ok(open_way(dataset, way, 1, &raw, &err));
+    struct pst_loader_stats before = stats_counted(pli, 0); /* MEMORY reads all at open */
     read_epoch(pli, epoch, by_pli);
     read_epoch(raw, epoch, by_raw);
     assert_memory_equal(by_pli, by_raw, sizeof by_pli);
-    struct pst_loader_stats after = stats_of(pli, 2 * N_SAMPLES);
+    struct pst_loader_stats after = stats_counted(pli, 2 * N_SAMPLES);
     after.nbytes_read -= before.nbytes_read;
     after.n_reads -= before.n_reads;
     assert_int_equal(after.n_fallback_region, 0);
-    assert_int_equal(stats_of(raw, 0).n_units_decoded, 0);
+    assert_int_equal(stats_counted(raw, 0).n_units_decoded, 0);
     pst_loader_close(&pli);
     pst_loader_close(&raw);
     return after;
@@ -425,11 +418,11 @@ static void without_unit_checksums_all_is_read(void **state)
         for (uint8_t variant = 0; variant < 2; variant++) {
             pst_loader *loader;
             pst_batch *batch;
-            assert_ok(open_loader(bare, &way, variant, &loader, &err));
+            assert_ok(open_way(bare, &way, variant, &loader, &err));
             assert_ok(pst_loader_fetch(loader, 0, &sample, 1, &batch, &err));
             hashes[variant] = hash_batch(batch);
             pst_batch_release(batch);
-            struct pst_loader_stats stats = stats_of(loader, variant == 0 ? 2 : 0);
+            struct pst_loader_stats stats = stats_counted(loader, variant == 0 ? 2 : 0);
             assert_int_equal(stats.n_partial_reads, variant == 0 && no_verify ? 2 : 0);
             assert_true(variant != 0 || no_verify || stats.fallbacks[PST_FALLBACK_RANGE] > 0);
             pst_loader_close(&loader);
@@ -460,7 +453,7 @@ static enum pst_status fetch_one(const struct way *way, uint64_t sample, struct 
 {
     pst_loader *loader;
     pst_batch *batch;
-    assert_int_equal(open_loader(dataset, way, 0, &loader, err), PST_OK);
+    assert_int_equal(open_way(dataset, way, 0, &loader, err), PST_OK);
     pst_error_clear(err);
     enum pst_status status = pst_loader_fetch(loader, 0, &sample, 1, &batch, err);
     if (status == PST_OK)
@@ -617,7 +610,7 @@ static void the_turn_of_the_index_counts(void **state)
         if (forged)
             forge_orientation(path, 3, 1);
         assert_ok(pst_dataset_open(path, NULL, &turned, &err));
-        assert_ok(open_loader(turned, &way, 0, &loader, &err));
+        assert_ok(open_way(turned, &way, 0, &loader, &err));
         assert_ok(pst_loader_begin(loader, 0, &err));
         enum pst_status status = pst_loader_next(loader, &batch, &err);
         pst_batch_release(batch);
@@ -635,7 +628,7 @@ static void breaking_off_leaves_nothing(void **state)
     pst_loader *loader;
     uint64_t first[2], last[2];
     (void)state;
-    assert_ok(open_loader(dataset, &way, 0, &loader, &err));
+    assert_ok(open_way(dataset, &way, 0, &loader, &err));
     read_epoch(loader, 0, first);
     for (int i = 0; i < 12; i++) {
         assert_ok(pst_loader_begin(loader, (uint64_t)i, &err));
@@ -660,7 +653,7 @@ static void each_read_may_fail(void **state)
         for (n = 1; !passed; n += n < 4 ? 1 : 11) {
             pst_loader *loader;
             pst_batch *batch;
-            assert_ok(open_loader(dataset, &way, 0, &loader, &err));
+            assert_ok(open_way(dataset, &way, 0, &loader, &err));
             psti_fault_arm(PSTI_FAULT_READ, n, false);
             assert_ok(pst_loader_begin(loader, 0, &err));
             enum pst_status status;

@@ -13,7 +13,6 @@
 
 enum { N_SAMPLES = 61, STEPS_MAX = 160, MIB = 1 << 20 };
 
-static char directory[64];
 static pst_dataset *mixed, *uniform, *folder;
 
 static int set_up(void **state)
@@ -31,15 +30,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&mixed);
-    pst_dataset_close(&uniform);
-    pst_dataset_close(&folder);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&mixed, &uniform, &folder)
 
 /* What is set behind so many batches. */
 struct change {

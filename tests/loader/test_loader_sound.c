@@ -15,7 +15,6 @@
 
 enum { N_SAMPLES = 12, RATE = 44100, SECONDS = 5, CLIP = 4000, N_HASHES = 64 };
 
-static char directory[64];
 static pst_dataset *folder, *packed;
 
 static void write_file(const char *path, const void *bytes, size_t nbytes)

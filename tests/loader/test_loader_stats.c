@@ -12,7 +12,6 @@
 
 enum { SIDE = 512, ROW_NBYTES = SIDE * SIDE * 3, N_SAMPLES = 20, N_EPOCHS = 4 };
 
-static char directory[64];
 static pst_dataset *dataset;
 
 static int set_up(void **state)
@@ -47,13 +46,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&dataset);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&dataset)
 
 /* Rows of later batches may be counted, too. */
 static void look(pst_loader *loader, const pst_batch *batch)

@@ -60,8 +60,6 @@ enum { N_SAMPLES = 36, N_LARGE = 2, N_EACH = 2, N_FIELDS = 7 };
 /* Sanitizers look at threads and memory, which are the same in each epoch. */
 enum { N_WARM = TEST_TSAN ? 2 : 4, N_WINDOWS = TEST_SANITIZED ? 1 : 6 };
 
-static char directory[64];
-
 /* Two of the pictures are much larger than the others. It depends on chance which worker gets them.
  */
 static void size_of(uint32_t i, uint32_t *height, uint32_t *width)
@@ -353,20 +351,6 @@ static void test_folder(void **state)
     pst_dataset_close(&folder);
 }
 
-static int set_up(void **state)
-{
-    (void)state;
-    make_directory(directory);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    remove_tree(directory);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,5 +362,5 @@ int main(void)
         cmocka_unit_test(test_folder),
     };
     alarm(900);
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, directory_set_up, directory_tear_down);
 }

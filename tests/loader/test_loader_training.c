@@ -17,7 +17,6 @@
 
 enum { N_JPEGS = 12, N_PNGS = 9, N = N_JPEGS + N_PNGS, N_SMALL = 2, MIB = 1 << 20, N_MADE = 24 };
 
-static char directory[64];
 static pst_dataset *folder, *packed, *made;
 
 /* The last two are so small that no operation of the tests makes them smaller. */
@@ -113,15 +112,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&folder);
-    pst_dataset_close(&packed);
-    pst_dataset_close(&made);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&folder, &packed, &made)
 
 /* A chain by letters: r Resize(48), R Resize(70, 50), n Resize(48) nearest, b bicubic Resize(48), c
  * CenterCrop(40), C CenterCrop(96), p Pad 3, q RandomCrop(32), f flip, j jitter, x

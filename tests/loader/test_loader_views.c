@@ -7,7 +7,6 @@
 
 enum { N = 24, BATCH = 4, SIDE = 16, VIEW = SIDE * SIDE * 3, LARGE = 4, SMALL = 3 };
 
-static char directory[64];
 static pst_dataset *mixed;
 
 static int set_up(void **state)
@@ -19,13 +18,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&mixed);
-    remove_tree(directory);
-    return 0;
-}
+TEAR_DOWN(&mixed)
 
 /* Storage of the arrays that options point to. */
 struct kept {

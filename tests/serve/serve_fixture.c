@@ -17,16 +17,18 @@
 
 #define NOBODY 65534
 
-void serve_fixture_place(struct serve_fixture *fixture)
+struct serve_fixture fixture;
+
+void serve_fixture_place(struct serve_fixture *f)
 {
-    memset(fixture, 0, sizeof *fixture);
-    snprintf(fixture->directory, sizeof fixture->directory, "/tmp/pst-serve-XXXXXX");
-    assert_non_null(mkdtemp(fixture->directory));
-    assert_int_equal(chmod(fixture->directory, 0755), 0);
-    snprintf(fixture->socket, sizeof fixture->socket, "%s/host.sock", fixture->directory);
+    memset(f, 0, sizeof *f);
+    snprintf(f->directory, sizeof f->directory, "/tmp/pst-serve-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    assert_int_equal(chmod(f->directory, 0755), 0);
+    snprintf(f->socket, sizeof f->socket, "%s/host.sock", f->directory);
 }
 
-static struct pst_service_options options_of(const struct serve_fixture *fixture,
+static struct pst_service_options options_of(const struct serve_fixture *f,
                                              const struct pst_service_options *options)
 {
     struct pst_service_options mine = {.struct_size = sizeof mine,
@@ -35,54 +37,54 @@ static struct pst_service_options options_of(const struct serve_fixture *fixture
                                        .keep = true};
     if (options)
         mine = *options;
-    mine.socket = fixture->socket;
+    mine.socket = f->socket;
     return mine;
 }
 
 static void *run(void *arg)
 {
-    struct serve_fixture *fixture = arg;
+    struct serve_fixture *f = arg;
     struct pst_error err;
-    fixture->ended = pst_service_run(fixture->service, &err);
-    if (fixture->ended != PST_OK)
+    f->ended = pst_service_run(f->service, &err);
+    if (f->ended != PST_OK)
         fprintf(stderr, "service: %s\n", err.text);
     return NULL;
 }
 
-void serve_fixture_start(struct serve_fixture *fixture, const struct pst_service_options *options)
+void serve_fixture_start(struct serve_fixture *f, const struct pst_service_options *options)
 {
-    const struct pst_service_options mine = options_of(fixture, options);
+    const struct pst_service_options mine = options_of(f, options);
     struct pst_error err;
-    assert_ok(pst_service_open(&mine, &fixture->service, &err));
-    assert_int_equal(pthread_create(&fixture->thread, NULL, run, fixture), 0);
+    assert_ok(pst_service_open(&mine, &f->service, &err));
+    assert_int_equal(pthread_create(&f->thread, NULL, run, f), 0);
 }
 
-void serve_fixture_stop(struct serve_fixture *fixture)
+void serve_fixture_stop(struct serve_fixture *f)
 {
-    pst_service_stop(fixture->service);
-    pthread_join(fixture->thread, NULL);
-    pst_service_close(&fixture->service);
-    assert_int_equal(fixture->ended, PST_OK);
-    assert_true(access(fixture->socket, F_OK) != 0);
+    pst_service_stop(f->service);
+    pthread_join(f->thread, NULL);
+    pst_service_close(&f->service);
+    assert_int_equal(f->ended, PST_OK);
+    assert_true(access(f->socket, F_OK) != 0);
 }
 
-void serve_fixture_clear(struct serve_fixture *fixture)
+void serve_fixture_clear(struct serve_fixture *f)
 {
     char path[512];
-    DIR *directory = opendir(fixture->directory);
+    DIR *directory = opendir(f->directory);
     assert_non_null(directory);
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-        snprintf(path, sizeof path, "%s/%s", fixture->directory, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", f->directory, entry->d_name);
         unlink(path);
     }
     closedir(directory);
-    assert_int_equal(rmdir(fixture->directory), 0);
+    assert_int_equal(rmdir(f->directory), 0);
 }
 
-pid_t serve_fixture_fork(const struct serve_fixture *fixture,
+pid_t serve_fixture_fork(const struct serve_fixture *f,
                          const struct pst_service_options *options)
 {
-    const struct pst_service_options mine = options_of(fixture, options);
+    const struct pst_service_options mine = options_of(f, options);
     int ready[2];
     char byte;
     assert_int_equal(pipe(ready), 0);
@@ -128,36 +130,36 @@ unsigned serve_fixture_count_fds(pid_t pid)
     return count_names(path, "");
 }
 
-struct pst_service_status serve_fixture_status(const struct serve_fixture *fixture)
+struct pst_service_status serve_fixture_status(const struct serve_fixture *f)
 {
     struct pst_service_status status;
     pst_service_report *report;
     struct pst_error err;
-    assert_ok(pst_service_report_open(fixture->socket, &report, &err));
+    assert_ok(pst_service_report_open(f->socket, &report, &err));
     pst_service_report_status(report, &status, sizeof status);
     pst_service_report_close(&report);
     return status;
 }
 
-void serve_fixture_await_no_sessions(const struct serve_fixture *fixture)
+void serve_fixture_await_no_sessions(const struct serve_fixture *f)
 {
     int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
-    while (serve_fixture_status(fixture).n_sessions > 1 && psti_clock_ns() < deadline)
+    while (serve_fixture_status(f).n_sessions > 1 && psti_clock_ns() < deadline)
         psti_clock_sleep_until(psti_clock_ns() + 1000000);
-    assert_int_equal(serve_fixture_status(fixture).n_sessions, 1);
+    assert_int_equal(serve_fixture_status(f).n_sessions, 1);
 }
 
-void serve_fixture_check_files(const struct serve_fixture *fixture, unsigned n_more)
+void serve_fixture_check_files(const struct serve_fixture *f, unsigned n_more)
 {
     assert_int_equal(count_names("/dev/shm", "penstock"), 0);
-    assert_int_equal(count_names(fixture->directory, "host.sock"),
-                     count_names(fixture->directory, "") - n_more);
+    assert_int_equal(count_names(f->directory, "host.sock"),
+                     count_names(f->directory, "") - n_more);
 }
 
-int serve_fixture_connect(const struct serve_fixture *fixture)
+int serve_fixture_connect(const struct serve_fixture *f)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", fixture->socket);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", f->socket);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
@@ -176,4 +178,30 @@ int serve_fixture_as_user(int (*fn)(void *ctx), void *ctx)
     assert_int_equal(waitpid(pid, &state, 0), pid);
     assert_true(WIFEXITED(state));
     return WEXITSTATUS(state);
+}
+
+int serve_fixture_open(void **state)
+{
+    (void)state;
+    serve_fixture_place(&fixture);
+    serve_fixture_start(&fixture, NULL);
+    return 0;
+}
+
+int serve_fixture_close(void **state)
+{
+    (void)state;
+    serve_fixture_stop(&fixture);
+    serve_fixture_clear(&fixture);
+    return 0;
+}
+
+pst_cache *serve_fixture_open_host(void)
+{
+    const struct pst_cache_host_options options = {.struct_size = sizeof options,
+                                                   .socket = fixture.socket};
+    pst_cache *cache;
+    struct pst_error err;
+    assert_ok(pst_cache_open_host(&options, &cache, &err));
+    return cache;
 }

@@ -23,6 +23,18 @@ struct serve_fixture {
     enum pst_status ended; /* what pst_service_run returned */
 };
 
+/* The one of this program. */
+extern struct serve_fixture fixture;
+/* Defines tear_down as TEAR_DOWN does, which clears `fixture`, too. */
+#define SERVE_TEAR_DOWN(...)                                                                       \
+    static int tear_down(void **state)                                                             \
+    {                                                                                              \
+        pst_dataset **const sets[] = {__VA_ARGS__};                                                \
+        (void)state;                                                                               \
+        serve_fixture_clear(&fixture);                                                             \
+        return directory_close(sets, sizeof sets / sizeof *sets);                                  \
+    }
+
 /* Makes the directory, open to all users, and names the socket. */
 void serve_fixture_place(struct serve_fixture *fixture);
 /* Starts a service there with these options, whose socket it sets; NULL: a cache of 64 MiB, two
@@ -32,6 +44,11 @@ void serve_fixture_start(struct serve_fixture *fixture, const struct pst_service
 void serve_fixture_stop(struct serve_fixture *fixture);
 /* Removes the directory with what is in it. */
 void serve_fixture_clear(struct serve_fixture *fixture);
+/* For cmocka: places `fixture` and starts it; stops and clears it. */
+int serve_fixture_open(void **state);
+int serve_fixture_close(void **state);
+/* Opens the cache of the service of `fixture`. */
+pst_cache *serve_fixture_open_host(void);
 
 /* A service in a process of its own, with these options (NULL: as above), until it is killed.
  * Returns when it serves. It ignores SIGXFSZ, as `penstock serve` does. */

@@ -13,22 +13,15 @@ static struct pst_loader_options options_of(struct serve_honest *honest, bool sh
     return options;
 }
 
-void serve_honest_open(struct serve_honest *honest, const struct serve_fixture *fixture,
-                       const char *directory, uint32_t n)
+void serve_honest_open(struct serve_honest *honest, uint32_t n)
 {
-    struct pst_error err;
     memset(honest, 0, sizeof *honest);
-    honest->fixture = fixture;
     honest->dataset = open_made(directory, "honest.pst",
                                 &(struct make_options){.n_samples = n, .images = MAKE_RAW_SAME});
     assert_true(n <= SERVE_HONEST_BATCH * SERVE_HONEST_BATCHES_MAX);
-    for (int i = 0; i < 2; i++) {
-        struct pst_loader_options options = options_of(honest, i);
-        pst_loader *alone = open_loader(honest->dataset, &options);
-        assert_ok(pst_loader_begin(alone, 0, &err));
-        honest->n_batches = drain_epoch(alone, NULL, honest->wanted[i]);
-        pst_loader_close(&alone);
-    }
+    for (int i = 0; i < 2; i++)
+        honest->n_batches =
+            drain_alone(honest->dataset, options_of(honest, i), 0, honest->wanted[i]);
 }
 
 void serve_honest_close(struct serve_honest *honest)
@@ -39,15 +32,11 @@ void serve_honest_close(struct serve_honest *honest)
 
 void serve_honest_join(struct serve_honest *honest)
 {
-    const struct pst_cache_host_options host = {.struct_size = sizeof host,
-                                                .socket = honest->fixture->socket};
     struct pst_loader_options options = options_of(honest, false);
-    struct pst_error err;
-    assert_ok(pst_cache_open_host(&host, &honest->cache, &err));
-    options.cache = honest->cache;
+    options.cache = honest->cache = serve_fixture_open_host();
     honest->cached = open_loader(honest->dataset, &options);
     options = options_of(honest, true);
-    options.socket = honest->fixture->socket;
+    options.socket = fixture.socket;
     options.share = "honest";
     honest->shared = open_loader(honest->dataset, &options);
     assert_true(stats_of(honest->shared).is_sharing);

@@ -10,7 +10,6 @@
 enum { SERVE_HONEST_BATCH = 8, SERVE_HONEST_BATCHES_MAX = 128 };
 
 struct serve_honest {
-    const struct serve_fixture *fixture;
     pst_dataset *dataset;
     struct augmented kept;
     uint64_t wanted[2][SERVE_HONEST_BATCHES_MAX]; /* [cached, shared]: batches of epoch 0 */
@@ -20,10 +19,9 @@ struct serve_honest {
 };
 
 /* Makes a data set of n samples, and finds out what their batches are. */
-void serve_honest_open(struct serve_honest *honest, const struct serve_fixture *fixture,
-                       const char *directory, uint32_t n);
+void serve_honest_open(struct serve_honest *honest, uint32_t n);
 void serve_honest_close(struct serve_honest *honest);
-/* Opens both loaders with the service, which runs. */
+/* Opens both loaders with the service of `fixture`, which runs. */
 void serve_honest_join(struct serve_honest *honest);
 void serve_honest_leave(struct serve_honest *honest);
 /* Runs epoch 0 of both, batch by batch. `act` (may be NULL) is called before each batch i. */

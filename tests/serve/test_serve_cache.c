@@ -15,23 +15,6 @@
 
 enum { N = 64, MIB = 1 << 20, BATCH = 8, N_BATCHES = N / BATCH };
 
-static char directory[64];
-static struct serve_fixture fixture;
-
-static int set_up(void **state)
-{
-    (void)state;
-    make_directory(directory);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    remove_tree(directory);
-    return 0;
-}
-
 static void start(uint64_t cache_nbytes)
 {
     const struct pst_service_options options = {
@@ -44,16 +27,6 @@ static void stop(void)
 {
     serve_fixture_stop(&fixture);
     serve_fixture_clear(&fixture);
-}
-
-static pst_cache *open_host(void)
-{
-    const struct pst_cache_host_options options = {.struct_size = sizeof options,
-                                                   .socket = fixture.socket};
-    pst_cache *cache;
-    struct pst_error err;
-    assert_ok(pst_cache_open_host(&options, &cache, &err));
-    return cache;
 }
 
 static pst_dataset *open_images(const char *name, bool folder, enum make_images images)
@@ -70,12 +43,6 @@ static struct pst_loader_options plain(uint32_t workers, pst_cache *cache)
                                        .seed = 5,
                                        .num_workers = workers,
                                        .cache = cache};
-}
-
-static void begin(pst_loader *loader, uint64_t epoch)
-{
-    struct pst_error err;
-    assert_ok(pst_loader_begin(loader, epoch, &err));
 }
 
 static struct pst_service_status ask_status(void)
@@ -98,15 +65,15 @@ static void check_loaders(pst_dataset *dataset, uint32_t workers)
     struct pst_loader_options options = plain(workers, NULL);
     pst_loader *alone = open_loader(dataset, &options), *loaders[N_LOADERS];
     start(64 * MIB);
-    pst_cache *cache = open_host();
+    pst_cache *cache = serve_fixture_open_host();
     options.cache = cache;
     for (int i = 0; i < N_LOADERS; i++)
         loaders[i] = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
-        begin(alone, epoch);
+        begin_epoch(alone, epoch);
         size_t n = drain_epoch(alone, NULL, wanted);
         for (int i = 0; i < N_LOADERS; i++)
-            begin(loaders[i], epoch); /* with workers, they run at the same time */
+            begin_epoch(loaders[i], epoch); /* with workers, they run at the same time */
         for (int i = 0; i < N_LOADERS; i++) {
             assert_int_equal(drain_epoch(loaders[i], NULL, hashes), n);
             assert_memory_equal(hashes, wanted, n * sizeof *hashes);
@@ -159,7 +126,7 @@ static void ranks_share_the_cache(void **state)
     (void)state;
     pst_dataset *dataset = open_images("ranks", false, MAKE_JPEG);
     start(64 * MIB);
-    pst_cache *cache = open_host();
+    pst_cache *cache = serve_fixture_open_host();
     pst_loader *ranks[WORLD], *alone[WORLD];
     for (uint32_t r = 0; r < WORLD; r++) {
         struct pst_loader_options options = plain(2, cache);
@@ -173,9 +140,9 @@ static void ranks_share_the_cache(void **state)
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         uint64_t before = ask_status().n_reads;
         for (uint32_t r = 0; r < WORLD; r++)
-            begin(ranks[r], epoch);
+            begin_epoch(ranks[r], epoch);
         for (uint32_t r = 0; r < WORLD; r++) {
-            begin(alone[r], epoch);
+            begin_epoch(alone[r], epoch);
             size_t n = drain_epoch(alone[r], NULL, wanted);
             assert_int_equal(drain_epoch(ranks[r], NULL, hashes), n);
             assert_memory_equal(hashes, wanted, n * sizeof *hashes);
@@ -202,7 +169,7 @@ static void hits_are_what_is_kept(void **state)
     pst_dataset *dataset = open_made(directory, "large", &made);
     for (uint32_t workers = 0; workers < 3; workers += 2) {
         start(MIB);
-        pst_cache *cache = open_host();
+        pst_cache *cache = serve_fixture_open_host();
         struct pst_loader_options options = plain(workers, NULL);
         options.batch_size = 32;
         pst_loader *alone = open_loader(dataset, &options);
@@ -210,8 +177,8 @@ static void hits_are_what_is_kept(void **state)
         pst_loader *loader = open_loader(dataset, &options);
         struct pst_loader_stats before = stats_of(loader);
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
-            begin(alone, epoch);
-            begin(loader, epoch);
+            begin_epoch(alone, epoch);
+            begin_epoch(loader, epoch);
             size_t n = drain_epoch(alone, NULL, wanted);
             assert_int_equal(drain_epoch(loader, NULL, hashes), n);
             assert_memory_equal(hashes, wanted, n * sizeof *hashes);
@@ -249,13 +216,13 @@ static void a_lost_service_costs_nothing_but_reads(void **state)
         options.prefetch = 2;
         pst_loader *alone = open_loader(dataset, &options);
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
-            begin(alone, epoch);
+            begin_epoch(alone, epoch);
             assert_int_equal(drain_epoch(alone, NULL, wanted[epoch]), N_BATCHES);
         }
         start(64 * MIB);
-        options.cache = open_host();
+        options.cache = serve_fixture_open_host();
         pst_loader *loader = open_loader(dataset, &options);
-        begin(loader, 0);
+        begin_epoch(loader, 0);
         for (int i = 0; i < 3; i++) {
             pst_batch *batch;
             struct pst_error err;
@@ -268,13 +235,13 @@ static void a_lost_service_costs_nothing_but_reads(void **state)
         assert_memory_equal(hashes, wanted[0] + 3, (N_BATCHES - 3) * sizeof *hashes);
         struct pst_loader_stats lost = stats_of(loader);
         assert_true(lost.fallbacks[PST_FALLBACK_HOST] > 0);
-        begin(loader, 1); /* still without */
+        begin_epoch(loader, 1); /* still without */
         assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
         assert_memory_equal(hashes, wanted[1], sizeof wanted[1][0] * N_BATCHES);
         struct pst_loader_stats without = stats_of(loader);
         assert_true(without.n_cache_hits > lost.n_cache_hits); /* what it has mapped stays */
         serve_fixture_start(&fixture, NULL);
-        begin(loader, 2);
+        begin_epoch(loader, 2);
         assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
         assert_memory_equal(hashes, wanted[2], sizeof wanted[2][0] * N_BATCHES);
         struct pst_loader_stats again = stats_of(loader);
@@ -297,12 +264,12 @@ static void jpegs_are_kept_as_pli(void **state)
     struct pst_loader_options options = plain(2, NULL);
     pst_loader *alone = open_loader(dataset, &options);
     start(64 * MIB);
-    options.cache = open_host();
+    options.cache = serve_fixture_open_host();
     options.cache_form = PST_CACHE_FORM_PLI_JPEG;
     pst_loader *loader = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        begin(alone, epoch);
-        begin(loader, epoch);
+        begin_epoch(alone, epoch);
+        begin_epoch(loader, epoch);
         size_t n = drain_epoch(alone, NULL, wanted);
         assert_int_equal(drain_epoch(loader, NULL, hashes), n);
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
@@ -341,17 +308,17 @@ static void pictures_at_the_training_size(void **state)
     options.batch_size = BATCH;
     pst_loader *alone = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        begin(alone, epoch);
+        begin_epoch(alone, epoch);
         assert_int_equal(drain_epoch(alone, NULL, wanted[epoch]), N_BATCHES);
     }
     start(64 * MIB);
-    options.cache = open_host();
+    options.cache = serve_fixture_open_host();
     options.cache_resolution = PST_CACHE_RESOLUTION_TRAINING;
     for (int first = 0; first < 2; first++) {
         options.cache_form = first ? PST_CACHE_FORM_RAW : PST_CACHE_FORM_STORED;
         pst_loader *loaders[] = {open_loader(dataset, &options), open_loader(dataset, &options)};
         for (int i = 0; i < 4; i++) {
-            begin(loaders[i % 2], (uint64_t)i / 2);
+            begin_epoch(loaders[i % 2], (uint64_t)i / 2);
             assert_int_equal(drain_epoch(loaders[i % 2], NULL, hashes), N_BATCHES);
             assert_memory_equal(hashes, wanted[i / 2], sizeof hashes[0] * N_BATCHES);
         }
@@ -385,16 +352,16 @@ static void recoding_is_counted(void **state)
         options.cache_form = forms[i];
         pst_cache *private = options.cache;
         pst_loader *alone = open_loader(dataset, &options), *loaders[2];
-        begin(alone, 0);
+        begin_epoch(alone, 0);
         drain_epoch(alone, NULL, hashes);
         struct pst_loader_stats wanted = stats_of(alone), sum = {0};
         assert_true(wanted.n_cache_recoded > 0);
         start(64 * MIB);
-        options.cache = open_host();
+        options.cache = serve_fixture_open_host();
         for (int k = 0; k < 2; k++)
             loaders[k] = open_loader(dataset, &options);
         for (int k = 0; k < 2; k++)
-            begin(loaders[k], (uint64_t)k);
+            begin_epoch(loaders[k], (uint64_t)k);
         for (int k = 0; k < 2; k++) {
             drain_epoch(loaders[k], NULL, hashes);
             struct pst_loader_stats one = stats_of(loaders[k]);
@@ -433,7 +400,7 @@ static void data_sets_that_changed_are_refused(void **state)
     (void)state;
     pst_dataset *dataset = open_images("changing", true, MAKE_JPEG);
     start(64 * MIB);
-    pst_cache *cache = open_host();
+    pst_cache *cache = serve_fixture_open_host();
     struct pst_item item;
     assert_ok(pst_dataset_item(dataset, 5, 0, 0, &item, sizeof item, &err));
     assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
@@ -460,21 +427,21 @@ static void sets_give_way_whole(void **state)
     const struct make_options longer = {.n_samples = 4 * N + 1, .images = MAKE_MIXED};
     pst_dataset *second = open_made(directory, "second", &longer); /* the same one would share */
     start(MIB);
-    struct pst_loader_options options = plain(2, open_host());
+    struct pst_loader_options options = plain(2, serve_fixture_open_host());
     options.batch_size = 32;
     pst_loader *loader = open_loader(first, &options);
-    begin(loader, 0);
+    begin_epoch(loader, 0);
     drain_epoch(loader, NULL, hashes);
     uint64_t n_first = stats_of(loader).n_cache_items;
     pst_loader *other = open_loader(second, &options);
-    begin(other, 0);
+    begin_epoch(other, 0);
     drain_epoch(other, NULL, hashes);
     assert_true(stats_of(other).n_cache_items < n_first / 4);
     assert_int_equal(stats_of(loader).n_cache_items, n_first);
     pst_loader_close(&loader); /* now the first one may go; the second hears of it */
     int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
     do {
-        begin(other, 1);
+        begin_epoch(other, 1);
         drain_epoch(other, NULL, hashes);
     } while (stats_of(other).n_cache_items < n_first / 2 && psti_clock_ns() < deadline);
     assert_true(stats_of(other).n_cache_items >= n_first / 2);
@@ -517,10 +484,10 @@ static void a_refusal_says_who_holds_what(void **state)
     pst_writer_close(&writer);
     assert_ok(pst_dataset_open(path, NULL, &large, &err));
     start(MIB);
-    struct pst_loader_options options = plain(1, open_host());
+    struct pst_loader_options options = plain(1, serve_fixture_open_host());
     options.batch_size = 32;
     pst_loader *loader = open_loader(held, &options);
-    begin(loader, 0);
+    begin_epoch(loader, 0);
     drain_epoch(loader, NULL, hashes);
     const struct pst_cache_host_options strict = {
         .struct_size = sizeof strict, .socket = fixture.socket, .strict = true};
@@ -534,7 +501,7 @@ static void a_refusal_says_who_holds_what(void **state)
     struct pst_loader_options all = plain(1, options.cache);
     all.batch_size = 10000;
     pst_loader *other = open_loader(large, &all);
-    begin(other, 0);
+    begin_epoch(other, 0);
     assert_int_equal(drain_epoch(other, NULL, hashes), 14);
     assert_non_null(strstr(stats_of(other).host_reason, "1 loader"));
     assert_int_equal(stats_of(other).fallbacks[PST_FALLBACK_HOST], 140000);
@@ -557,10 +524,10 @@ static void a_report_is_true(void **state)
     (void)state;
     pst_dataset *dataset = open_images("report", true, MAKE_JPEG);
     start(64 * MIB);
-    struct pst_loader_options options = plain(2, open_host());
+    struct pst_loader_options options = plain(2, serve_fixture_open_host());
     pst_loader *loader = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        begin(loader, epoch);
+        begin_epoch(loader, epoch);
         drain_epoch(loader, NULL, hashes);
     }
     int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
@@ -614,13 +581,13 @@ static void a_saved_host_cache_is_warm(void **state)
     uint64_t n_items = 0;
     for (int round = 0; round < 2; round++) {
         start(64 * MIB);
-        struct pst_loader_options options = plain(2, open_host());
+        struct pst_loader_options options = plain(2, serve_fixture_open_host());
         if (round == 1) {
             assert_ok(pst_cache_load(options.cache, path, &report, sizeof report, &err));
             assert_int_equal(report.n_items, n_items);
         }
         pst_loader *loader = open_loader(dataset, &options);
-        begin(loader, 0);
+        begin_epoch(loader, 0);
         drain_epoch(loader, NULL, hashes);
         struct pst_loader_stats stats = stats_of(loader);
         assert_true(round == 1 ? stats.n_cache_misses == 0 : stats.n_cache_hits == 0);
@@ -690,5 +657,5 @@ int main(void)
         cmocka_unit_test(no_service_is_said_clearly),
         cmocka_unit_test(a_service_can_be_ended),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, directory_set_up, directory_tear_down);
 }

@@ -19,8 +19,6 @@
 
 enum { N = 64, BATCH = 8, N_BATCHES = N / BATCH, MIB = 1 << 20 };
 
-static char directory[64];
-static struct serve_fixture fixture;
 static struct test_random chance = {.seed = 22};
 static unsigned n_rounds = 4;
 
@@ -42,16 +40,6 @@ static int tear_down(void **state)
 
 static void nap(uint32_t us) { psti_clock_sleep_until(psti_clock_ns() + (int64_t)us * 1000); }
 
-static pst_cache *open_host(void)
-{
-    const struct pst_cache_host_options options = {.struct_size = sizeof options,
-                                                   .socket = fixture.socket};
-    pst_cache *cache;
-    struct pst_error err;
-    assert_ok(pst_cache_open_host(&options, &cache, &err));
-    return cache;
-}
-
 static struct pst_loader_options plain(pst_cache *cache)
 {
     return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
@@ -61,12 +49,6 @@ static struct pst_loader_options plain(pst_cache *cache)
                                        .storage = SERVE_STORAGE,
                                        .num_workers = 2,
                                        .cache = cache};
-}
-
-static void begin(pst_loader *loader, uint64_t epoch)
-{
-    struct pst_error err;
-    assert_ok(pst_loader_begin(loader, epoch, &err));
 }
 
 static pst_dataset *open_images(void)
@@ -82,7 +64,7 @@ static void find_wanted(pst_dataset *dataset, uint64_t wanted[N_BATCHES])
 {
     const struct pst_loader_options options = plain(NULL);
     pst_loader *alone = open_loader(dataset, &options);
-    begin(alone, 0);
+    begin_epoch(alone, 0);
     assert_int_equal(drain_epoch(alone, NULL, wanted), N_BATCHES);
     pst_loader_close(&alone);
 }
@@ -95,10 +77,10 @@ static void a_killed_service_changes_no_batch(void **state)
     find_wanted(dataset, wanted);
     for (unsigned round = 0; round < n_rounds; round++) {
         pid_t service = serve_fixture_fork(&fixture, NULL);
-        pst_cache *cache = open_host();
+        pst_cache *cache = serve_fixture_open_host();
         const struct pst_loader_options options = plain(cache);
         pst_loader *loader = open_loader(dataset, &options);
-        begin(loader, 0);
+        begin_epoch(loader, 0);
         nap(test_below(&chance, 3000));
         serve_fixture_kill(service, SIGKILL);
         assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
@@ -117,16 +99,16 @@ static void a_stopped_service_costs_one_deadline(void **state)
     pst_dataset *dataset = open_images();
     find_wanted(dataset, wanted);
     pid_t service = serve_fixture_fork(&fixture, NULL);
-    pst_cache *cache = open_host();
+    pst_cache *cache = serve_fixture_open_host();
     const struct pst_loader_options options = plain(cache);
     pst_loader *loader = open_loader(dataset, &options);
     assert_int_equal(kill(service, SIGSTOP), 0);
-    begin(loader, 0);
+    begin_epoch(loader, 0);
     assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
     assert_memory_equal(hashes, wanted, sizeof hashes);
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
     assert_int_equal(kill(service, SIGCONT), 0);
-    begin(loader, 0);
+    begin_epoch(loader, 0);
     assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
     assert_memory_equal(hashes, wanted, sizeof hashes);
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
@@ -188,14 +170,14 @@ static void loaders_outlive_a_stopped_service(void **state)
     find_wanted(dataset, wanted);
     for (unsigned round = 0; round < n_rounds / N_LOADERS; round++) {
         pid_t service = serve_fixture_fork(&fixture, NULL);
-        pst_cache *cache = open_host();
+        pst_cache *cache = serve_fixture_open_host();
         struct pst_loader_options options = plain(cache);
         options.prefetch = 1;
         for (int i = 0; i < N_LOADERS; i++) {
             all[i] = (struct taking){.loader = open_loader(dataset, &options),
                                      .wanted = wanted,
                                      .n = test_below(&chance, N_BATCHES)};
-            begin(all[i].loader, 0);
+            begin_epoch(all[i].loader, 0);
             take(&all[i]);
             assert_true(all[i].good);
         }
@@ -207,7 +189,7 @@ static void loaders_outlive_a_stopped_service(void **state)
         for (int i = 0; i < N_LOADERS; i++) {
             uint64_t n_fell_back = stats_of(all[i].loader).fallbacks[PST_FALLBACK_HOST];
             all[i].n = 0;
-            begin(all[i].loader, 0);
+            begin_epoch(all[i].loader, 0);
             take_rest(&all[i], 1, wanted);
             assert_int_equal(stats_of(all[i].loader).fallbacks[PST_FALLBACK_HOST], n_fell_back);
             pst_loader_close(&all[i].loader);
@@ -259,10 +241,10 @@ static void killed_clients_leave_nothing(void **state)
         assert_int_equal(kill(clients[2], SIGSTOP), 0);
         for (int i = 0; i < 2; i++)
             serve_fixture_kill(clients[i], SIGKILL);
-        pst_cache *cache = open_host();
+        pst_cache *cache = serve_fixture_open_host();
         const struct pst_loader_options options = plain(cache);
         pst_loader *loader = open_loader(dataset, &options);
-        begin(loader, 0);
+        begin_epoch(loader, 0);
         assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
         assert_memory_equal(hashes, wanted, sizeof hashes);
         assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], 0);
@@ -406,11 +388,11 @@ static void hostile_clients_harm_nobody(void **state)
     pst_dataset *dataset = open_images();
     find_wanted(dataset, wanted);
     pid_t service = serve_fixture_fork(&fixture, NULL);
-    pst_cache *cache = open_host();
+    pst_cache *cache = serve_fixture_open_host();
     const struct pst_loader_options options = plain(cache);
     pst_loader *loader = open_loader(dataset, &options);
     for (unsigned round = 0; round < n_rounds; round++) {
-        begin(loader, 0);
+        begin_epoch(loader, 0);
         for (int client = 0; client < 30; client++) {
             int fd =
                 test_below(&chance, 4) == 0

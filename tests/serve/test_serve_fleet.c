@@ -11,8 +11,6 @@
 
 enum { N = 400, BATCH = 8, N_BATCHES = N / BATCH, SERVERS = 2, MIB = 1 << 20 };
 
-static char directory[64];
-static struct serve_fixture fixture;
 static struct server servers[SERVERS];
 static pst_dataset *dataset;
 static uint64_t wanted[4][N_BATCHES];
@@ -29,30 +27,17 @@ static struct pst_loader_options plain(uint32_t workers)
 
 static int set_up(void **state)
 {
-    struct pst_error err;
     (void)state;
     make_directory(directory);
     serve_fixture_place(&fixture);
     dataset = open_made(directory, "set.pst",
                         &(struct make_options){.n_samples = N, .images = MAKE_RAW_SAME});
-    const struct pst_loader_options options = plain(2);
-    pst_loader *alone = open_loader(dataset, &options);
-    for (uint64_t epoch = 0; epoch < 4; epoch++) {
-        assert_ok(pst_loader_begin(alone, epoch, &err));
-        assert_int_equal(drain_epoch(alone, NULL, wanted[epoch]), N_BATCHES);
-    }
-    pst_loader_close(&alone);
+    for (uint64_t epoch = 0; epoch < 4; epoch++)
+        assert_int_equal(drain_alone(dataset, plain(2), epoch, wanted[epoch]), N_BATCHES);
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&dataset);
-    serve_fixture_clear(&fixture);
-    remove_tree(directory);
-    return 0;
-}
+SERVE_TEAR_DOWN(&dataset)
 
 /* Runs an epoch, whose batches must be a lone loader's. Returns the reads of the storage. */
 static uint64_t run(pst_loader *loader, uint64_t epoch)

@@ -26,8 +26,6 @@ enum { N = 96, BATCH = 6, N_BATCHES = N / BATCH, N_HOSTILE = 6 };
 #define MINUTE ((int64_t)60 * 1000 * 1000 * 1000)
 
 static unsigned n_rounds = 3;
-static char directory[64];
-static struct serve_fixture fixture;
 static struct test_random chance = {.seed = 22};
 static pst_dataset *dataset;
 static struct augmented kept;
@@ -49,19 +47,13 @@ static struct pst_loader_options options_of(const char *socket)
 
 static int set_up(void **state)
 {
-    struct pst_error err;
     (void)state;
     make_directory(directory);
     serve_fixture_place(&fixture);
     dataset = open_made(directory, "set.pst",
                         &(struct make_options){.n_samples = N, .images = MAKE_RAW_SAME});
-    const struct pst_loader_options options = options_of(NULL);
-    pst_loader *loader = open_loader(dataset, &options);
-    for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        assert_ok(pst_loader_begin(loader, epoch, &err));
-        assert_int_equal(drain_epoch(loader, NULL, wanted[epoch]), N_BATCHES);
-    }
-    pst_loader_close(&loader);
+    for (uint64_t epoch = 0; epoch < 2; epoch++)
+        assert_int_equal(drain_alone(dataset, options_of(NULL), epoch, wanted[epoch]), N_BATCHES);
     return 0;
 }
 

@@ -25,8 +25,6 @@ enum { N = 480, MIB = 1 << 20 };
 
 static struct augmented kept_of_job;
 static unsigned n_rounds = 4;
-static char directory[64];
-static struct serve_fixture fixture;
 static struct serve_honest honest;
 static struct test_random chance = {.seed = 31};
 
@@ -35,7 +33,7 @@ static int set_up(void **state)
     (void)state;
     make_directory(directory);
     serve_fixture_place(&fixture);
-    serve_honest_open(&honest, &fixture, directory, N);
+    serve_honest_open(&honest, N);
     return 0;
 }
 

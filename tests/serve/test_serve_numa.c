@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 static char root[64];
-static struct serve_fixture fixture;
 static cpu_set_t allowed;
 static int first_core;
 

@@ -18,7 +18,6 @@
 
 #define SECOND ((int64_t)1000 * 1000 * 1000)
 
-static struct serve_fixture fixture;
 static struct psti_message message;
 static unsigned n_idle_fds; /* of this process, with the service and without sessions */
 
@@ -36,14 +35,6 @@ static int start(void **state)
     serve_fixture_place(&fixture);
     serve_fixture_start(&fixture, NULL);
     n_idle_fds = count_fds();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    serve_fixture_stop(&fixture);
-    serve_fixture_clear(&fixture);
     return 0;
 }
 
@@ -339,5 +330,5 @@ int main(void)
         cmocka_unit_test(a_service_ends_when_it_is_told),
         cmocka_unit_test(a_service_without_clients_ends),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, serve_fixture_close);
 }

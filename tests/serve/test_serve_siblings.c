@@ -15,8 +15,6 @@
 
 enum { N_SAMPLES = 90, N_CLASSES = 3, BATCHES_MAX = 64, JOBS_MAX = 3, SIDE = 32 };
 
-static char directory[64];
-static struct serve_fixture fixture;
 enum { JPEG_FILES, PLI_JPEG, PLI, PNG, MIXED, LARGE, SETS };
 static pst_dataset *sets[SETS];
 
@@ -84,22 +82,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static int start(void **state)
-{
-    (void)state;
-    serve_fixture_place(&fixture);
-    serve_fixture_start(&fixture, NULL);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    serve_fixture_stop(&fixture);
-    serve_fixture_clear(&fixture);
-    return 0;
-}
-
 /* TSan does not see the memory of a ring go, and takes the next one's for it. */
 #define STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
 
@@ -131,18 +113,6 @@ static struct pst_loader_options options_of(enum difference difference, uint32_t
     if (difference == KINDS_OF_CROP && j == 2)
         chain[0].scale[0] = 0.5f;
     return options;
-}
-
-static size_t alone(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch,
-                    uint64_t *hashes)
-{
-    struct pst_error err;
-    options.share = NULL;
-    pst_loader *loader = open_loader(dataset, &options);
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    size_t n = drain_epoch(loader, NULL, hashes);
-    pst_loader_close(&loader);
-    return n;
 }
 
 static pst_loader *open_job(pst_dataset *dataset, struct pst_loader_options options)
@@ -183,7 +153,7 @@ static void begin(struct jobs *jobs, uint64_t epoch)
 {
     struct pst_error err;
     for (uint32_t j = 0; j < jobs->n; j++) {
-        jobs->n_batches[j] = alone(jobs->dataset, jobs->options[j], epoch, want[j]);
+        jobs->n_batches[j] = drain_alone(jobs->dataset, jobs->options[j], epoch, want[j]);
         jobs->n_done[j] = 0;
         assert_ok(pst_loader_begin(jobs->loaders[j], epoch, &err));
     }
@@ -234,7 +204,7 @@ static void siblings_read_and_decode_once(void **state)
     (void)state;
     for (int set = 0; set < MIXED; set++)
         for (int difference = 0; difference < DIFFERENCES; difference++) {
-            start(NULL);
+            serve_fixture_open(NULL);
             uint32_t n = 2 + (uint32_t)(set + difference) % 2, n_epochs = 2;
             struct jobs jobs = {.dataset = sets[set], .n = n};
             for (uint32_t j = 0; j < n; j++)
@@ -248,7 +218,7 @@ static void siblings_read_and_decode_once(void **state)
             uint64_t all = n_epochs * N_SAMPLES;
             assert_once(&jobs, &stats, all, all);
             close_jobs(&jobs);
-            stop(NULL);
+            serve_fixture_close(NULL);
         }
 }
 
@@ -315,7 +285,7 @@ static void groups_end_and_stand_still(void **state)
         memcpy(first, want[2], sizeof first);
         take(&jobs, 0, SIZE_MAX);
         struct pst_error err;
-        jobs.n_batches[0] = alone(jobs.dataset, jobs.options[0], 1, want[0]);
+        jobs.n_batches[0] = drain_alone(jobs.dataset, jobs.options[0], 1, want[0]);
         jobs.n_done[0] = 0;
         assert_ok(pst_loader_begin(jobs.loaders[0], 1, &err));
         take(&jobs, 0, SIZE_MAX);
@@ -398,7 +368,7 @@ static void a_late_group_can_begin_with_the_next_epoch(void **state)
         late.loader = open_job(jobs.dataset, options);
         late.epoch = stats_of(late.loader).share_epoch + 1;
         assert_int_equal(late.epoch, 5);
-        size_t n = alone(jobs.dataset, options, late.epoch, expected);
+        size_t n = drain_alone(jobs.dataset, options, late.epoch, expected);
         assert_int_equal(pthread_create(&late.thread, NULL, begin_late, &late), 0);
         wait_for_epoch(jobs.dataset, options, late.epoch);
         if (!ends) {
@@ -420,8 +390,8 @@ static void a_late_group_can_begin_with_the_next_epoch(void **state)
         }
         pst_loader_close(&late.loader);
         close_jobs(&jobs);
-        stop(NULL);
-        start(NULL);
+        serve_fixture_close(NULL);
+        serve_fixture_open(NULL);
     }
 }
 
@@ -438,7 +408,7 @@ static void a_sibling_that_stands_still_is_not_awaited(void **state)
     take(&jobs, 0, jobs.n_batches[0] / 2);
     const struct pst_loader_options options = options_of(COLOURS, 1);
     pst_loader *loader = open_job(jobs.dataset, options);
-    size_t n = alone(jobs.dataset, options, 1, expected);
+    size_t n = drain_alone(jobs.dataset, options, 1, expected);
     assert_ok(pst_loader_begin(loader, 1, &err));
     assert_int_equal(drain_epoch(loader, NULL, got), n);
     assert_memory_equal(got, expected, n * sizeof *got);
@@ -481,7 +451,7 @@ static void groups_race(void **state)
         pthread_join(runners[j].thread, NULL);
     for (uint32_t j = 0; j < JOBS_MAX; j++)
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
-            size_t n = alone(sets[JPEG_FILES], runners[j].options, epoch, want[0]);
+            size_t n = drain_alone(sets[JPEG_FILES], runners[j].options, epoch, want[0]);
             assert_int_equal(runners[j].n[epoch], n);
             assert_memory_equal(runners[j].hashes[epoch], want[0], n * sizeof want[0][0]);
         }
@@ -518,7 +488,7 @@ static void drain_bare(struct bare *bare, pst_dataset *dataset, struct pst_loade
     options.batch_size = 8;
     assert_ok(pst_loader_begin(bare->loader, epoch, &err));
     size_t n = drain_epoch(bare->loader, NULL, got);
-    assert_int_equal(alone(dataset, options, epoch, want[0]), n);
+    assert_int_equal(drain_alone(dataset, options, epoch, want[0]), n);
     assert_memory_equal(got, want[0], n * sizeof got[0]);
 }
 
@@ -593,7 +563,7 @@ static void parts_of_large_images(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, serve_fixture_open, serve_fixture_close)
 
 /* "long" as an argument: what takes seconds of waiting. */
 int main(int argc, char **argv)

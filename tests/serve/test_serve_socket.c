@@ -22,8 +22,6 @@ enum { N = 120, N_RIVALS = 3 };
 #define SECOND ((int64_t)1000 * 1000 * 1000)
 
 static unsigned n_rounds = 2;
-static char directory[64];
-static struct serve_fixture fixture;
 static struct serve_honest honest;
 static struct test_random chance = {.seed = 41};
 static pid_t service;
@@ -34,7 +32,7 @@ static int set_up(void **state)
     (void)state;
     make_directory(directory);
     serve_fixture_place(&fixture);
-    serve_honest_open(&honest, &fixture, directory, N);
+    serve_honest_open(&honest, N);
     return 0;
 }
 

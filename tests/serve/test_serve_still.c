@@ -22,8 +22,6 @@ enum { N = 96, BATCH = 8, N_BATCHES = N / BATCH, N_STUCK = N_BATCHES + 1 };
 #define MINUTE (60 * SECOND)
 
 static bool is_long;
-static char directory[64];
-static struct serve_fixture fixture;
 static pst_dataset *stuck, *well;
 static _Thread_local struct augmented kept; /* of the loader that a thread opens */
 static uint64_t wanted[N_BATCHES], wanted_stuck[N_STUCK];
@@ -43,7 +41,6 @@ static struct pst_loader_options options_of(pst_cache *cache, const char *share)
 
 static int set_up(void **state)
 {
-    struct pst_error err;
     (void)state;
     make_directory(directory);
     serve_fixture_place(&fixture);
@@ -53,25 +50,12 @@ static int set_up(void **state)
     well = open_made(directory, "well.pst",
                      &(struct make_options){.n_samples = N, .images = MAKE_JPEG});
     const struct pst_loader_options options = options_of(NULL, NULL);
-    for (int i = 0; i < 2; i++) {
-        pst_loader *alone = open_loader(i ? stuck : well, &options);
-        assert_ok(pst_loader_begin(alone, 0, &err));
-        assert_int_equal(drain_epoch(alone, NULL, i ? wanted_stuck : wanted),
-                         i ? N_STUCK : N_BATCHES);
-        pst_loader_close(&alone);
-    }
+    assert_int_equal(drain_alone(well, options, 0, wanted), N_BATCHES);
+    assert_int_equal(drain_alone(stuck, options, 0, wanted_stuck), N_STUCK);
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&stuck);
-    pst_dataset_close(&well);
-    serve_fixture_clear(&fixture);
-    remove_tree(directory);
-    return 0;
-}
+SERVE_TEAR_DOWN(&stuck, &well)
 
 static int start(void **state)
 {
@@ -88,22 +72,12 @@ static int stop(void **state)
     return 0;
 }
 
-static pst_cache *open_host(void)
-{
-    const struct pst_cache_host_options options = {.struct_size = sizeof options,
-                                                   .socket = fixture.socket};
-    struct pst_error err;
-    pst_cache *cache;
-    assert_ok(pst_cache_open_host(&options, &cache, &err));
-    return cache;
-}
-
 /* A loader of the data set that is well takes an epoch. It has all of it from the service. */
 static void check_well(bool shares, uint64_t epoch)
 {
     struct pst_error err;
     uint64_t hashes[N_BATCHES];
-    pst_cache *cache = shares ? NULL : open_host();
+    pst_cache *cache = shares ? NULL : serve_fixture_open_host();
     const struct pst_loader_options options = options_of(cache, shares ? "well" : NULL);
     pst_loader *loader = open_loader(well, &options);
     assert_ok(pst_loader_begin(loader, epoch, &err));
@@ -120,7 +94,7 @@ static void check_well(bool shares, uint64_t epoch)
 
 static void check_well_images(void)
 {
-    pst_cache *cache = open_host();
+    pst_cache *cache = serve_fixture_open_host();
     const struct pst_images_options options = {
         .struct_size = sizeof options, .cache = cache, .cache_form = PST_CACHE_FORM_PLI};
     struct pst_images_stats stats;
@@ -151,7 +125,7 @@ struct victim {
 
 static void open_victim(struct victim *victim)
 {
-    victim->cache = victim->shares ? NULL : open_host();
+    victim->cache = victim->shares ? NULL : serve_fixture_open_host();
     const struct pst_loader_options options =
         options_of(victim->cache, victim->shares ? "stuck" : NULL);
     victim->loader = open_loader(stuck, &options);
@@ -380,7 +354,7 @@ static void *save(void *arg)
 {
     struct saving *saving = arg;
     struct pst_cache_file_report report;
-    pst_cache *cache = open_host();
+    pst_cache *cache = serve_fixture_open_host();
     saving->status = pst_cache_save(cache, saving->path, &report, sizeof report, &saving->err);
     pst_cache_close(&cache);
     return NULL;
@@ -420,7 +394,7 @@ static void interrupts_end_waits(void **state)
 {
     int n = -1000000; /* opening may take a while */
     struct pst_error err;
-    pst_cache *cache = open_host();
+    pst_cache *cache = serve_fixture_open_host();
     const struct pst_images_options options = {.struct_size = sizeof options,
                                                .cache = cache,
                                                .interrupt = stop_after_some,

@@ -16,8 +16,6 @@
 static uint32_t n_samples = 203;
 #define BATCHES_MAX 256
 
-static char directory[64];
-static struct serve_fixture fixture;
 static pst_dataset *uniform, *mixed;
 static struct augmented kept;
 
@@ -33,30 +31,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&uniform);
-    pst_dataset_close(&mixed);
-    remove_tree(directory);
-    return 0;
-}
-
-static int start(void **state)
-{
-    (void)state;
-    serve_fixture_place(&fixture);
-    serve_fixture_start(&fixture, NULL);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    serve_fixture_stop(&fixture);
-    serve_fixture_clear(&fixture);
-    return 0;
-}
+TEAR_DOWN(&uniform, &mixed)
 
 /* TSan does not see the memory of a ring go, and takes the next one's for it. */
 #define STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
@@ -84,18 +59,6 @@ static struct pst_loader_options all_options(uint32_t batch_size)
                                        .storage = STORAGE,
                                        .socket = fixture.socket,
                                        .share_wait_seconds = 60};
-}
-
-static size_t alone(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch,
-                    uint64_t *hashes)
-{
-    struct pst_error err;
-    options.share = NULL;
-    pst_loader *loader = open_loader(dataset, &options);
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    size_t n = drain_epoch(loader, NULL, hashes);
-    pst_loader_close(&loader);
-    return n;
 }
 
 static pst_loader *open_job(pst_dataset *dataset, struct pst_loader_options options)
@@ -137,7 +100,7 @@ static void a_job_gets_what_it_would_make(void **state)
             pst_loader *loader = open_job(dataset, options);
             options.share = NULL;
             for (uint64_t epoch = 3; epoch < 5; epoch++) {
-                size_t n = alone(dataset, options, epoch, want);
+                size_t n = drain_alone(dataset, options, epoch, want);
                 assert_ok(pst_loader_begin(loader, epoch, &err));
                 assert_int_equal(drain_epoch(loader, NULL, got), n);
                 assert_memory_equal(got, want, n * sizeof *want);
@@ -167,7 +130,7 @@ static void jobs_of_several_sizes_share(void **state)
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         size_t left = 0;
         for (int j = 0; j < JOBS; j++) {
-            n[j] = alone(uniform, image_options(sizes[j]), epoch, want[j]);
+            n[j] = drain_alone(uniform, image_options(sizes[j]), epoch, want[j]);
             done[j] = 0;
             left += n[j];
             assert_ok(pst_loader_begin(loaders[j], epoch, &err));
@@ -214,7 +177,7 @@ static void writing_changes_nobody_elses(void **state)
     struct pst_loader_options options = image_options(32);
     pst_loader *writer = open_job(uniform, options), *reader = open_job(uniform, options);
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
-        size_t n = alone(uniform, options, epoch, want);
+        size_t n = drain_alone(uniform, options, epoch, want);
         assert_ok(pst_loader_begin(writer, epoch, &err));
         assert_ok(pst_loader_begin(reader, epoch, &err));
         for (size_t i = 0; i < n; i++) {
@@ -245,7 +208,7 @@ static void kept_batches_stay(void **state)
     pst_batch *batches[BATCHES_MAX], *batch;
     struct pst_error err;
     struct pst_loader_options options = image_options(16);
-    size_t n = alone(uniform, options, 2, want);
+    size_t n = drain_alone(uniform, options, 2, want);
     pst_loader *keeper = open_job(uniform, options), *other = open_job(uniform, options);
     assert_ok(pst_loader_begin(keeper, 2, &err));
     for (size_t i = 0; i < n; i++)
@@ -275,7 +238,7 @@ static void a_late_job_gets_all(void **state)
     uint64_t want[BATCHES_MAX], got[BATCHES_MAX];
     struct pst_error err;
     struct pst_loader_options options = image_options(8);
-    size_t n = alone(uniform, options, 0, want);
+    size_t n = drain_alone(uniform, options, 0, want);
     for (size_t late = 1; late < n; late += 5) {
         pst_loader *first = open_job(uniform, options), *second = NULL;
         pst_batch *batch;
@@ -339,7 +302,7 @@ static void a_late_job_can_begin_with_the_next_epoch(void **state)
     uint64_t want[BATCHES_MAX];
     struct pst_error err;
     struct pst_loader_options options = image_options(8);
-    size_t n = alone(uniform, options, 6, want);
+    size_t n = drain_alone(uniform, options, 6, want);
     pst_loader *first = open_job(uniform, options);
     for (uint64_t epoch = 5; epoch < 7; epoch++) {
         assert_ok(pst_loader_begin(first, epoch, &err));
@@ -379,7 +342,7 @@ static void a_job_that_rests_finds_the_next_epoch(void **state)
     assert_ok(pst_loader_begin(resting, 0, &err));
     drain_epoch(resting, NULL, got);
     for (uint64_t epoch = 1; epoch < 4; epoch++) {
-        size_t n = alone(uniform, options, epoch, want);
+        size_t n = drain_alone(uniform, options, epoch, want);
         assert_ok(pst_loader_begin(other, epoch, &err));
         assert_int_equal(drain_epoch(other, NULL, got), n);
         assert_ok(pst_loader_begin(resting, epoch, &err));
@@ -400,7 +363,7 @@ static void a_slow_job_is_left_behind(void **state)
     uint64_t want[BATCHES_MAX], got[BATCHES_MAX];
     struct pst_error err;
     struct pst_loader_options options = image_options(1);
-    size_t n = alone(mixed, options, 0, want);
+    size_t n = drain_alone(mixed, options, 0, want);
     pst_loader *fast = open_job(mixed, options), *slow = open_job(mixed, options);
     pst_batch *batch;
     assert_ok(pst_loader_begin(slow, 0, &err));
@@ -416,7 +379,7 @@ static void a_slow_job_is_left_behind(void **state)
     assert_true(stats_of(slow).fallbacks[PST_FALLBACK_SHARE] > 0);
     assert_non_null(strstr(stats_of(slow).share_reason, "too far ahead"));
     uint64_t before = stats_of(slow).n_shared;
-    alone(mixed, options, 9, want);
+    drain_alone(mixed, options, 9, want);
     assert_ok(pst_loader_begin(slow, 9, &err));
     assert_int_equal(drain_epoch(slow, NULL, got), n);
     assert_memory_equal(got, want, n * sizeof *want);
@@ -440,7 +403,7 @@ static void ranks_share(void **state)
             struct pst_loader_options options = image_options(8);
             options.rank = rank;
             options.world_size = world;
-            n = alone(uniform, options, 1, want[rank]);
+            n = drain_alone(uniform, options, 1, want[rank]);
             for (uint32_t job = 0; job < n_jobs; job++)
                 loaders[job * world + rank] = open_job(uniform, options);
         }
@@ -520,7 +483,7 @@ static void the_service_may_end_at_any_time(void **state)
     uint64_t want[BATCHES_MAX];
     struct pst_error err;
     struct pst_loader_options options = image_options(20);
-    size_t n = alone(uniform, options, 0, want);
+    size_t n = drain_alone(uniform, options, 0, want);
     for (size_t end = 0; end <= n; end += 2) {
         pst_loader *loader = open_job(uniform, options);
         assert_ok(pst_loader_begin(loader, 0, &err));
@@ -540,7 +503,7 @@ static void the_service_may_end_at_any_time(void **state)
         assert_ok(pst_loader_begin(loader, 1, &err)); /* it looks for the service again */
         assert_int_equal(drain_epoch(loader, NULL, want), n);
         assert_int_equal(stats_of(loader).n_shared, before + n);
-        alone(uniform, options, 0, want);
+        drain_alone(uniform, options, 0, want);
         pst_loader_close(&loader);
     }
 }
@@ -552,7 +515,7 @@ static void without_a_service_it_goes_on_alone(void **state)
     uint64_t want[BATCHES_MAX], got[BATCHES_MAX];
     struct pst_error err;
     struct pst_loader_options options = image_options(20);
-    size_t n = alone(uniform, options, 0, want);
+    size_t n = drain_alone(uniform, options, 0, want);
     options.socket = "/tmp/no-such-directory/host.sock";
     options.share = "group";
     pst_loader *loader = open_loader(uniform, &options);
@@ -606,14 +569,14 @@ static void jobs_race(void **state)
         pthread_join(runners[j].thread, NULL);
     for (uint32_t j = 0; j < JOBS; j++)
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
-            size_t n = alone(mixed, all_options(runners[j].batch_size), epoch, want);
+            size_t n = drain_alone(mixed, all_options(runners[j].batch_size), epoch, want);
             assert_int_equal(runners[j].n[epoch], n);
             assert_memory_equal(runners[j].hashes[epoch], want, n * sizeof *want);
             assert_true(runners[j].shared);
         }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, serve_fixture_open, serve_fixture_close)
 
 int main(int argc, char **argv)
 {

@@ -16,8 +16,6 @@
 #define BATCHES_MAX 128
 #define NOT_SUPPORTED 801u
 
-static char directory[64];
-static struct serve_fixture fixture;
 static pst_dataset *mixed, *all, *spoiled;
 static struct augmented kept;
 static struct pst_field_output outputs[9];
@@ -40,23 +38,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&mixed);
-    pst_dataset_close(&all);
-    pst_dataset_close(&spoiled);
-    remove_tree(directory);
-    return 0;
-}
-
-static int start(void **state)
-{
-    (void)state;
-    serve_fixture_place(&fixture);
-    serve_fixture_start(&fixture, NULL);
-    return 0;
-}
+TEAR_DOWN(&mixed, &all, &spoiled)
 
 static int stop(void **state)
 {
@@ -107,18 +89,6 @@ static struct pst_loader_options on_gpu(struct pst_loader_options options)
     return options;
 }
 
-static size_t alone(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch,
-                    uint64_t *hashes)
-{
-    struct pst_error err;
-    options.share = NULL;
-    pst_loader *loader = open_loader(dataset, &options);
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    size_t n = drain_epoch(loader, NULL, hashes);
-    pst_loader_close(&loader);
-    return n;
-}
-
 static pst_loader *open_job(pst_dataset *dataset, struct pst_loader_options options)
 {
     options.share = "group";
@@ -164,8 +134,8 @@ static void compare(pst_dataset *dataset, struct pst_loader_options options, uin
     for (uint64_t epoch = 3; epoch < 6; epoch++) {
         struct pst_loader_options plain = options;
         plain.placement = PST_PLACEMENT_HOST;
-        size_t n = alone(dataset, options, epoch, want);
-        assert_int_equal(alone(dataset, plain, epoch, host), n);
+        size_t n = drain_alone(dataset, options, epoch, want);
+        assert_int_equal(drain_alone(dataset, plain, epoch, host), n);
         assert_ok(pst_loader_begin(loader, epoch, &err));
         assert_int_equal(drain_epoch(loader, look, got), n);
         assert_memory_equal(got, want, n * sizeof *want);
@@ -210,7 +180,7 @@ static void jobs_with_and_without_a_gpu_share(void **state)
         loaders[j] = open_job(mixed, own);
     }
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
-        size_t n = alone(mixed, options, epoch, want);
+        size_t n = drain_alone(mixed, options, epoch, want);
         for (int j = 0; j < JOBS; j++)
             assert_ok(pst_loader_begin(loaders[j], epoch, &err));
         for (size_t i = 0; i < n; i++)
@@ -241,7 +211,7 @@ static void page_locked_batches_are_shared(void **state)
     options.pin_memory = PST_PIN_ALWAYS;
     pst_loader *loader = open_job(all, options);
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
-        size_t n = alone(all, options, epoch, want);
+        size_t n = drain_alone(all, options, epoch, want);
         assert_ok(pst_loader_begin(loader, epoch, &err));
         for (size_t i = 0; i < n; i++) {
             struct pst_tensor tensor;
@@ -273,7 +243,7 @@ static void kept_batches_stay(void **state)
     pst_batch *batches[BATCHES_MAX];
     struct pst_error err;
     struct pst_loader_options options = on_gpu(crop_options(8));
-    size_t n = alone(mixed, options, 2, want);
+    size_t n = drain_alone(mixed, options, 2, want);
     pst_loader *loader = open_job(mixed, options);
     assert_ok(pst_loader_begin(loader, 2, &err));
     for (size_t i = 0; i < n; i++)
@@ -295,7 +265,7 @@ static void an_epoch_may_begin_during_an_upload(void **state)
     uint64_t want[BATCHES_MAX], got[BATCHES_MAX];
     struct pst_error err;
     struct pst_loader_options options = on_gpu(crop_options(8));
-    size_t n = alone(mixed, options, 20, want);
+    size_t n = drain_alone(mixed, options, 20, want);
     pst_loader *loader = open_job(mixed, options);
     fake_set_delay(3000);
     for (uint64_t epoch = 0; epoch < 10; epoch++) {
@@ -321,7 +291,7 @@ static void alone_it_decodes_on_its_gpu(void **state)
     struct pst_error err;
     struct pst_loader_options options = on_gpu(crop_options(20));
     options.on_error = PST_ON_ERROR_REPLACE;
-    size_t n = alone(spoiled, options, 0, want);
+    size_t n = drain_alone(spoiled, options, 0, want);
     pst_loader *loader = open_job(spoiled, options);
     assert_ok(pst_loader_begin(loader, 0, &err));
     assert_int_equal(drain_epoch(loader, NULL, got), n);
@@ -331,7 +301,7 @@ static void alone_it_decodes_on_its_gpu(void **state)
     assert_true(stats.n_shared > 0);
     assert_true(stats.fallbacks[PST_FALLBACK_SHARE] > 0);
     assert_int_equal(stats.n_shared + stats.fallbacks[PST_FALLBACK_SHARE], n);
-    n = alone(spoiled, options, 1, want);
+    n = drain_alone(spoiled, options, 1, want);
     assert_ok(pst_loader_begin(loader, 1, &err));
     for (size_t i = 0; i < n; i++) {
         pst_batch *batch;
@@ -361,7 +331,7 @@ static void what_cpus_cannot_prepare_is_refused(void **state)
     assert_non_null(strstr(err.text, "scaled_decode"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, serve_fixture_open, stop)
 
 int main(void)
 {

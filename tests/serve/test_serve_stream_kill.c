@@ -21,8 +21,6 @@
 #define SECOND ((int64_t)1000 * 1000 * 1000)
 
 static int n_rounds = 4;
-static char directory[64];
-static struct serve_fixture fixture;
 static pst_dataset *dataset;
 static struct augmented kept;
 static uint64_t want[2][BATCHES_MAX];
@@ -41,29 +39,16 @@ static struct pst_loader_options options_of(const char *share)
 static int set_up(void **state)
 {
     (void)state;
-    struct pst_error err;
     make_directory(directory);
     serve_fixture_place(&fixture);
     dataset = open_made(directory, "set.pst",
                         &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_JPEG});
-    struct pst_loader_options options = options_of(NULL);
-    pst_loader *loader = open_loader(dataset, &options);
-    for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        assert_ok(pst_loader_begin(loader, epoch, &err));
-        n_batches = drain_epoch(loader, NULL, want[epoch]);
-    }
-    pst_loader_close(&loader);
+    for (uint64_t epoch = 0; epoch < 2; epoch++)
+        n_batches = drain_alone(dataset, options_of(NULL), epoch, want[epoch]);
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&dataset);
-    serve_fixture_clear(&fixture);
-    remove_tree(directory);
-    return 0;
-}
+SERVE_TEAR_DOWN(&dataset)
 
 /* Starts a service in a process of its own, and waits until it can be joined. */
 static pid_t start_service(void)

@@ -23,8 +23,6 @@ enum { BATCH = 8, N_BATCHES = 100, N = BATCH * N_BATCHES, AHEAD_MIN = 30, AHEAD_
 
 static unsigned n_rounds = 1;
 static double share_wait; /* until a service that stands still counts as lost */
-static char directory[64];
-static struct serve_fixture fixture;
 static struct test_random chance = {.seed = 46};
 static pst_dataset *dataset;
 static struct augmented kept;
@@ -44,28 +42,16 @@ static struct pst_loader_options options_of(bool shares)
 
 static int set_up(void **state)
 {
-    struct pst_error err;
     (void)state;
     make_directory(directory);
     serve_fixture_place(&fixture);
     dataset = open_made(directory, "set.pst",
                         &(struct make_options){.n_samples = N, .images = MAKE_RAW_SAME});
-    const struct pst_loader_options options = options_of(false);
-    pst_loader *alone = open_loader(dataset, &options);
-    assert_ok(pst_loader_begin(alone, 0, &err));
-    assert_int_equal(drain_epoch(alone, NULL, wanted), N_BATCHES);
-    pst_loader_close(&alone);
+    assert_int_equal(drain_alone(dataset, options_of(false), 0, wanted), N_BATCHES);
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    pst_dataset_close(&dataset);
-    serve_fixture_clear(&fixture);
-    remove_tree(directory);
-    return 0;
-}
+SERVE_TEAR_DOWN(&dataset)
 
 /* In a child: takes batches of epoch 0, again and again, until it is killed. */
 static void run_job(int ready, bool goes_on)
