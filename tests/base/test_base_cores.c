@@ -1,54 +1,14 @@
 /* Cores and memory: limits of control groups in generated trees, and the share of a rank. */
-#include "test.h"
+#include "base/tree_fixture.h"
 
 #include "base/machine/cores.h"
 #include "base/machine/memory_limit.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static char root[64];
-
-static int remove_one(const char *path, const struct stat *stat_, int kind, struct FTW *ftw)
-{
-    (void)stat_;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(root, sizeof root, "/tmp/pst-cores-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Writes root/path, and makes its folders. */
-static void put(const char *path, const char *text)
-{
-    char full[512];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        mkdir(full, 0777);
-        *slash = '/';
-    }
-    FILE *file = fopen(full, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
 
 static void quotas_of_version_2(void **state)
 {
@@ -251,12 +211,12 @@ static void shares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(quotas_of_version_2, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(quotas_of_version_1, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(memory_of_version_2, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(memory_of_version_1, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(available_memory_of_version_2, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(available_memory_of_version_1, set_up, tear_down),
+        TREE_TEST(quotas_of_version_2),
+        TREE_TEST(quotas_of_version_1),
+        TREE_TEST(memory_of_version_2),
+        TREE_TEST(memory_of_version_1),
+        TREE_TEST(available_memory_of_version_2),
+        TREE_TEST(available_memory_of_version_1),
         cmocka_unit_test(shares),
     };
     alarm(60);

@@ -1,11 +1,10 @@
 /* NUMA nodes: what is chosen in generated trees, and that a thread and those it starts are moved
  * and come back. */
-#include "test.h"
+#include "base/tree_fixture.h"
 
 #include "base/machine/numa.h"
 #include "base/thread.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,45 +13,6 @@
 
 #define NODE(n) "/sys/devices/system/node/node" #n "/cpulist"
 #define DEVICE(address) "/sys/bus/pci/drivers/nvidia/" address "/numa_node"
-
-static char root[64];
-
-static int remove_one(const char *path, const struct stat *stat_, int kind, struct FTW *ftw)
-{
-    (void)stat_;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(root, sizeof root, "/tmp/pst-numa-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Writes root/path, and makes its folders. */
-static void put(const char *path, const char *text)
-{
-    char full[512];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        mkdir(full, 0777);
-        *slash = '/';
-    }
-    FILE *file = fopen(full, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
 
 /* Two nodes: the first core that this process may use, and all others. */
 static int put_two_nodes(void)
@@ -163,9 +123,9 @@ static void a_thread_is_moved_and_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_node_is_chosen_by_its_number, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(auto_is_the_node_of_the_devices, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_thread_is_moved_and_comes_back, set_up, tear_down),
+        TREE_TEST(a_node_is_chosen_by_its_number),
+        TREE_TEST(auto_is_the_node_of_the_devices),
+        TREE_TEST(a_thread_is_moved_and_comes_back),
     };
     alarm(60);
     return cmocka_run_group_tests(tests, NULL, NULL);

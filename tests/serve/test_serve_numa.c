@@ -3,6 +3,8 @@
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
 
+#include "base/tree_fixture.h"
+
 #include "serve/serve.h"
 
 #include <dirent.h>
@@ -13,49 +15,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char root[64];
 static cpu_set_t allowed;
 static int first_core;
-
-static void put_node(int node, const char *cores)
-{
-    char path[256];
-    static const char *const parts[] = {"", "/sys", "/devices", "/system", "/node"};
-    int n = snprintf(path, sizeof path, "%s", root);
-    for (size_t i = 1; i < sizeof parts / sizeof *parts; i++) {
-        n += snprintf(path + n, sizeof path - (size_t)n, "%s", parts[i]);
-        mkdir(path, 0700);
-    }
-    n += snprintf(path + n, sizeof path - (size_t)n, "/node%d", node);
-    mkdir(path, 0700);
-    snprintf(path + n, sizeof path - (size_t)n, "/cpulist");
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fprintf(file, "%s\n", cores) > 0);
-    assert_int_equal(fclose(file), 0);
-}
 
 static int set_up(void **state)
 {
     char core[16];
-    (void)state;
-    make_directory(root);
+    assert_int_equal(tree_set_up(state), 0);
     serve_fixture_place(&fixture);
     assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
     while (!CPU_ISSET(first_core, &allowed))
         first_core++;
-    snprintf(core, sizeof core, "%d", first_core);
-    put_node(0, core);
-    put_node(1, "0-1023");
+    snprintf(core, sizeof core, "%d\n", first_core);
+    put("/sys/devices/system/node/node0/cpulist", core);
+    put("/sys/devices/system/node/node1/cpulist", "0-1023\n");
     return unsetenv("PENSTOCK_NUM_THREADS");
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     serve_fixture_clear(&fixture);
-    remove_tree(root);
-    return 0;
+    return tree_tear_down(state);
 }
 
 static struct pst_service_options options_of(const char *numa)
