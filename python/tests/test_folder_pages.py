@@ -81,18 +81,6 @@ def test_each_sample_once_and_few_pages_in_a_window(photos):
     assert samples_of(loader) != order  # another epoch
 
 
-@pytest.mark.parametrize("options", [
-    {"num_workers": 0}, {"num_workers": 1, "storage": "threads", "io_threads": 1}, {"num_workers": 5, "prefetch": 16},
-    {"storage": "memory"}, {"page_cache": "direct"}, {"throttle": (0, 1e-5, 1), "prefetch": 8},
-    {"throttle": (0, 1e-5, 1), "prefetch": 8, "page_cache": "direct"}])  # fmt: skip
-def test_batches_do_not_depend_on_how_or_where_they_are_read(photos, moved, options):
-    def contents(loader):
-        return [(int(i), bytes(image)) for batch in loader for i, image in zip(batch["index"], batch["image"], strict=True)]
-
-    wanted = contents(loader_of(photos))
-    assert contents(loader_of(photos, **options)) == contents(loader_of(moved, **options)) == wanted
-
-
 @pytest.mark.parametrize("world_size", [1, 2, 4])
 def test_ranks_on_machines_with_other_inodes_are_one_order(photos, moved, world_size):
     whole = samples_of(loader_of(photos))

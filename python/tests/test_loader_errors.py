@@ -320,23 +320,6 @@ def test_stats_are_json(folder, packed):
     assert plain.stats()["decode"]["units"] == plain.stats()["decode"]["units_whole"] == 0
 
 
-def test_stats_count_units_of_pli(tmp_path):
-    rng = np.random.default_rng(3)
-    with ps.Writer(tmp_path / "a.pst", {"image": "pli"}) as writer:
-        for _ in range(4):
-            image = rng.integers(0, 256, (512, 1024, 3), dtype=np.uint8)
-            writer.write({"image": ps.pli.encode(image, tier="fast", effort=1)})
-    stored = sum(p.stat().st_size for p in (tmp_path / "a.pst").glob("shard-*"))
-    for crop, units, partial in (256, 6 * 6, 4), (512, 10 * 8, 4), (0, 16 * 8, 0):
-        chain = [T.CenterCrop(crop)] if crop else []
-        loader = ps.Loader(ps.Dataset(tmp_path / "a.pst"), batch_size=4, num_workers=0, transforms={"image": chain})
-        list(loader)
-        stats = loader.stats()
-        assert 0 < stats["decode"]["units"] <= 4 * units and stats["decode"]["units_whole"] == 4 * 16 * 8
-        assert stats["storage"]["partial_reads"] == partial
-        assert stats["storage"]["nbytes_read"] < stored * (units / 128 + 0.02)
-
-
 @pytest.fixture
 def spoiled(packed, tmp_path):
     """The packed set, of which the first eight samples are damaged."""

@@ -48,26 +48,8 @@ def test_shuffle_is_a_permutation_and_changes(packed):
     assert other != epochs[0]
 
 
-@pytest.mark.parametrize("options", [{"num_workers": 0}, {"num_workers": 1}, {"num_workers": 7},
-                                     {"storage": "threads"}, {"storage": "memory"}, {"prefetch": 5}])
-def test_workers_and_storage_change_nothing(packed, options):
-    wanted = contents(loader_of(packed, shuffle=True, seed=1, num_workers=2))
-    assert contents(loader_of(packed, shuffle=True, seed=1, **options)) == wanted
-
-
 def test_a_folder_gives_what_the_packed_set_gives(folder, packed):
     assert contents(loader_of(folder, shuffle=True)) == contents(loader_of(packed, shuffle=True))
-
-
-@pytest.mark.parametrize("world_size", [2, 3, 8])
-def test_ranks_together_are_the_same_order(packed, world_size):
-    whole = contents(loader_of(packed, shuffle=True, seed=1, batch_size=1))
-    parts = [
-        contents(loader_of(packed, shuffle=True, seed=1, batch_size=1, rank=r, world_size=world_size))
-        for r in range(world_size)
-    ]
-    joined = [sample for step in zip(*parts, strict=True) for sample in step]
-    assert joined == whole  # 24 is a multiple of 2, 3 and 8
 
 
 def test_padding_and_drop_last(packed):
@@ -258,28 +240,6 @@ def loader_of_epoch(path, epoch):
     return loader
 
 
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 4), (4, 3)])
-def test_resume_with_another_world_size(packed, before, after):
-    def ranks(n):
-        return [
-            loader_of(packed, shuffle=True, seed=2, batch_size=2, rank=r, world_size=n)
-            for r in range(n)
-        ]
-
-    whole = contents(loader_of(packed, shuffle=True, seed=2))
-    got = []
-    states = []
-    for loader in ranks(before):
-        got += contents([next(iter(loader))])
-        states.append(loader.state_dict())
-    assert all(state == states[0] for state in states)
-    for loader in ranks(after):
-        loader.load_state_dict(states[0])
-        got += contents(loader)
-    extra = (-(N - 2 * before)) % after  # repeated so that ranks have equally many
-    assert len(got) == N + extra and set(got) == set(whole)
-
-
 def test_state_after_the_last_batch_leads_to_the_next_epoch(packed):
     loader = loader_of(packed)
     for _ in loader:
@@ -343,21 +303,6 @@ def test_a_state_of_another_augmentation_rule_is_refused(packed):
     del state["augment_version"]
     with pytest.raises(ValueError, match="augment_version"):
         loader.load_state_dict(state)
-
-
-def test_each_draw_of_a_sample_is_augmented_differently(packed):
-    crop = {"image": [T.RandomCrop(4), T.RandomHorizontalFlip()]}
-
-    def rows(loader):
-        return [row.tobytes() for batch in loader for row in batch["image"]]
-
-    made = loader_of(packed, indices=[3] * 12, transforms=crop)
-    first = rows(made)
-    assert len(set(first)) > 6  # few places in a small picture: some coincide
-    again = loader_of(packed, indices=[3] * 12, transforms=crop, num_workers=0)
-    assert rows(again) == first
-    step = len(made) - 1
-    assert [row.tobytes() for row in made.replay(step, 0)["image"]] == first[step * made.batch_size :]
 
 
 def test_replay_is_the_same_batch(packed):
