@@ -20,7 +20,6 @@ which is solved by iteration. Linux is between the two.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import shutil
@@ -195,10 +194,7 @@ def installed(build: Path, kinds: list[str]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=Path, required=True)
-    parser.add_argument("--build", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "images", "build", again=False)
     parser.add_argument("--mib", type=int, default=256)
     parser.add_argument("--shares", default="25,50,75")
     parser.add_argument("--rates", default="0,15,530")
@@ -206,8 +202,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--no-install", action="store_true", help="the environments are as they should be")
-    args = parser.parse_args()
-    args.build = args.build.resolve()
+    args = runner.parsed(parser)
     args.build.mkdir(parents=True, exist_ok=True)
     args.folder = args.build / "cache-set"
     kinds = args.kinds.split(",")

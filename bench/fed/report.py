@@ -76,10 +76,7 @@ def table(found: dict) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--build", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "data", "build", again=False)
     parser.add_argument("--workloads", default="*")
     parser.add_argument("--peers", default="*")
     parser.add_argument("--cores", type=int, default=1)
@@ -88,10 +85,9 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=5)
     parser.add_argument("--under", default="", help="command that runs each cell, as on a machine that others use, too")
     parser.add_argument("--penstock", type=Path, help="a Python with Penstock, instead of installing this tree")
-    args = parser.parse_args()
+    args = runner.parsed(parser)
     args.peers, args.workloads = runner.chosen(args.peers, list(PEERS)), runner.chosen(args.workloads, list(WORKLOADS))
-    args.build, args.out = args.build.resolve(), args.out.resolve()
-    args.cpus = sorted(os.sched_getaffinity(0))
+    args.out = args.out.resolve()
     absent = install(args)
     (args.build / "fed").mkdir(parents=True, exist_ok=True)
     code = f"import sys; sys.path.insert(0, {str(HERE)!r}); from pathlib import Path; from workloads import prepare; " \

@@ -220,15 +220,12 @@ def table(group: str, name: str, found: dict[str, Any], own: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True, help="data sets are kept there")
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "data", "work", again=False)
     parser.add_argument("--groups", default=",".join(GROUPS))
     parser.add_argument("--budget", default="30s", help="of the analysis of a setting")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0, help="of a window")
-    args = parser.parse_args()
+    args = runner.parsed(parser)
     args.work.mkdir(parents=True, exist_ok=True)
     every = os.sched_getaffinity(0)
     found: dict[str, Any] = {"bench": "mix", "machine": runner.machine(), "rounds": args.rounds, "groups": {}}

@@ -12,7 +12,6 @@ Conversions: a folder is packed by a plan; its predicted seconds and break-even 
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import shutil
@@ -162,15 +161,12 @@ def table(rows: list[tuple[str, str, dict[str, Any]]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "data", "work", again=False)
     parser.add_argument("--groups", default=",".join(name for name in mix.GROUPS if "resize" not in mix.GROUPS[name]))
     parser.add_argument("--budget", default="20s", help="of each analysis")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.6, help="of a window")
-    args = parser.parse_args()
+    args = runner.parsed(parser)
     args.work.mkdir(parents=True, exist_ok=True)
     every = os.sched_getaffinity(0)
     rows = []

@@ -93,17 +93,14 @@ def table(cells: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, required=True, help="folder of class folders of JPEGs")
-    parser.add_argument("--work", type=Path, required=True, help="data sets are kept there")
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "images", "work", again=False)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--forms", default="jpeg,pli-jpeg")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--size", type=int, default=96, help="pixels; at 224 a CPU's networks are too slow to stall")
     parser.add_argument("--budget", default="12s", help="of one analysis")
     parser.add_argument("--rounds", type=int, default=1)
-    args = parser.parse_args()
+    args = runner.parsed(parser)
     import torch
 
     torch.set_num_threads(1)

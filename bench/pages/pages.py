@@ -134,10 +134,7 @@ def measure(args: argparse.Namespace, paths: dict[str, Path]) -> list[dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "data", "work", again=False)
     parser.add_argument("--settings", nargs="+", default=["throttle", "network", "local"],
                         choices=["throttle", "network", "local"])  # fmt: skip
     parser.add_argument("--layouts", nargs="+", default=["packed", "folder"], choices=["packed", "folder"])
@@ -146,7 +143,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0, help="of a run; runs end with the epoch, too")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
-    args = parser.parse_args()
+    args = runner.parsed(parser)
     args.work.mkdir(parents=True, exist_ok=True)
     args.out.mkdir(parents=True, exist_ok=True)
     folder, packed = args.work / f"shuffled-{args.copies}", args.work / f"packed-{args.copies}.pst"

@@ -335,17 +335,14 @@ def prepare(args: argparse.Namespace) -> tuple[dict[str, dict[str, Any]], int, i
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help=f"a folder with the folders {', '.join(GROUPS)} of PNGs")
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "data", "work", again=False)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--strength", type=float, default=2.0, help="standard deviation of a trace, in levels of 255 (2)")
     parser.add_argument("--photographs", type=int, default=40, help="take the first so many only (40)")
-    args = parser.parse_args()
+    args = runner.parsed(parser)
     args.work.mkdir(parents=True, exist_ok=True)
     forms, n_train, n_test = prepare(args)
     check_equal({name: hashes(args.work / f"train-{name}.pst", args.seeds[0], args) for name in FORMS})

@@ -17,12 +17,16 @@ from pathlib import Path
 # Arguments -----------------------------------------------------------------------------------------------
 
 
-def parser(doc: str, *needed: str) -> argparse.ArgumentParser:
-    """Returns a parser with --out, --from, and an option for each path that is needed to measure."""
+PATHS = {"work": "data sets are kept there", "build": "environments of peers are kept there"}
+
+
+def parser(doc: str, *needed: str, again: bool = True) -> argparse.ArgumentParser:
+    """Returns a parser with --out and an option for each path that is needed to measure; with `again` also with --from."""
     found = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--from", type=Path, dest="source", metavar="FILE.json", help="measure nothing, show these figures")
+    if again:
+        found.add_argument("--from", type=Path, dest="source", metavar="FILE.json", help="measure nothing, show these figures")
     for name in needed:
-        found.add_argument(f"--{name}", type=Path)
+        found.add_argument(f"--{name}", type=Path, required=not again, help=PATHS.get(name))
     found.add_argument("--out", type=Path, required=True)
     found.set_defaults(needed=needed)
     return found
@@ -31,10 +35,10 @@ def parser(doc: str, *needed: str) -> argparse.ArgumentParser:
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Parses, resolves the paths that are needed, and adds `cpus`, the cores that may be used."""
     args = parser.parse_args()
-    if not args.source and not all(getattr(args, name) for name in args.needed):
-        parser.error(f"{' and '.join('--' + name for name in args.needed)}, or --from")
-    for name in args.needed:
-        setattr(args, name, getattr(args, name) and getattr(args, name).resolve())
+    paths = {name: getattr(args, name) for name in args.needed}
+    if not all(paths.values()) and not args.source:
+        parser.error(f"{' and '.join('--' + name for name in paths)}, or --from")
+    vars(args).update({name: path and path.resolve() for name, path in paths.items()})
     args.cpus = sorted(os.sched_getaffinity(0))
     return args
 

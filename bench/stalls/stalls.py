@@ -223,17 +223,14 @@ def as_json(result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True, help="sets are kept there")
-    parser.add_argument("--out", type=Path, required=True)
+    parser = runner.parser(__doc__, "data", "work", again=False)
     parser.add_argument("--accelerators", type=int, default=8, help="that share the storage (%(default)s, as in the paper)")
     parser.add_argument("--seconds", type=float, default=2.0, help="of a cell (%(default)s)")
     parser.add_argument("--checks", type=int, default=len(checks()), help="cells that are run (%(default)s)")
     parser.add_argument("--images", type=int, default=256, help="of a set (%(default)s)")
     parser.add_argument("--sets", default="*", help="of the sets, separated by commas")
     parser.add_argument("--no-fetch", action="store_true", help="fetching alone is not measured")
-    args = parser.parse_args()
+    args = runner.parsed(parser)
     args.cores = len(os.sched_getaffinity(0))
     args.work.mkdir(parents=True, exist_ok=True)
     rates.RATES = (*steps.measured(), *rates.RATES)

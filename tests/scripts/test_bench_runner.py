@@ -96,3 +96,15 @@ def test_paths_are_needed_to_measure(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         runner.parsed(runner.parser("A bench.", "data", "build"))
     assert "--data and --build, or --from" in capsys.readouterr().err
+
+
+def test_a_bench_that_shows_no_earlier_figures_needs_its_paths(tmp_path, monkeypatch, capsys):
+    parser = runner.parser("A bench.", "data", "work", again=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["x", "--data", "d", "--work", "w", "--out", "o"])
+    args = runner.parsed(parser)
+    assert (args.data, args.work) == (tmp_path / "d", tmp_path / "w") and args.cpus
+    monkeypatch.setattr(sys, "argv", ["x", "--data", "d", "--out", "o"])
+    with pytest.raises(SystemExit):
+        runner.parsed(parser)
+    assert "--work" in capsys.readouterr().err
