@@ -52,6 +52,13 @@ pst_dataset *open_made_folder(const char *parent, const char *name, uint32_t n_c
     return open_path(path);
 }
 
+pst_dataset *open_there(const char *name)
+{
+    char path[180];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return open_path(path);
+}
+
 struct pst_loader_options augmented_options(struct augmented *kept, uint32_t height, uint32_t width)
 {
     struct pst_op *chain = kept->chain;
@@ -131,13 +138,18 @@ void begin_epoch(pst_loader *loader, uint64_t epoch)
     assert_ok(pst_loader_begin(loader, epoch, &err));
 }
 
+size_t run_epoch(pst_loader *loader, uint64_t epoch, uint64_t *hashes)
+{
+    begin_epoch(loader, epoch);
+    return drain_epoch(loader, NULL, hashes);
+}
+
 size_t drain_alone(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch,
                    uint64_t *hashes)
 {
     options.share = NULL;
     pst_loader *loader = open_loader(dataset, &options);
-    begin_epoch(loader, epoch);
-    size_t n = drain_epoch(loader, NULL, hashes);
+    size_t n = run_epoch(loader, epoch, hashes);
     pst_loader_close(&loader);
     return n;
 }

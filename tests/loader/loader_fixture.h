@@ -27,6 +27,9 @@ pst_dataset *open_made(const char *parent, const char *name, const struct make_o
 pst_dataset *open_made_folder(const char *parent, const char *name, uint32_t n_classes,
                               uint32_t n_each);
 
+/* Opens directory/name. */
+pst_dataset *open_there(const char *name);
+
 /* Storage of the arrays that options point to. */
 struct augmented {
     struct pst_op chain[4], mask_chain[2];
@@ -48,7 +51,9 @@ enum pst_status drain_until(pst_loader *loader, void (*look)(pst_loader *, const
 /* The same for an epoch that must end with PST_END. Returns the number of batches. */
 size_t drain_epoch(pst_loader *loader, void (*look)(pst_loader *, const pst_batch *),
                    uint64_t *hashes);
-/* The same for a whole epoch of a loader with these options that shares with nobody. */
+/* Begins the epoch, which must end with PST_END, and hashes its batches. Returns their number. */
+size_t run_epoch(pst_loader *loader, uint64_t epoch, uint64_t *hashes);
+/* The same of a new loader with these options that shares with nobody. */
 size_t drain_alone(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch,
                    uint64_t *hashes);
 

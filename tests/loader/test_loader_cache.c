@@ -139,8 +139,7 @@ static void test_budget_to_the_item(void **state)
         pst_cache *cache = open_cache(N_ALL * 8 + N_FIT * room_of(NBYTES) + room_of(NBYTES) - 16);
         const struct pst_loader_options options = plain(workers, cache);
         pst_loader *loader = open_loader(dataset, &options);
-        begin_epoch(loader, 0);
-        drain_epoch(loader, NULL, hashes);
+        run_epoch(loader, 0, hashes);
         assert_int_equal(use_of(cache).n_items, N_FIT);
         begin_epoch(loader, 0); /* the same order: the first ones are hits, and no others */
         struct pst_error unused;
@@ -185,13 +184,11 @@ static void test_left_early_and_shared(void **state)
     }
     const struct pst_loader_options options = plain(2, cache);
     pst_loader *loader = open_loader(dataset, &options);
-    begin_epoch(loader, 0);
-    drain_epoch(loader, NULL, hashes);
+    run_epoch(loader, 0, hashes);
     assert_int_equal(use_of(cache).n_items, N);
     assert_int_equal(use_of(cache).nbytes_used, whole);
     uint64_t n_reads = stats_of(loader).n_reads;
-    begin_epoch(loader, 1);
-    drain_epoch(loader, NULL, hashes);
+    run_epoch(loader, 1, hashes);
     assert_int_equal(stats_of(loader).n_reads, n_reads);
     pst_loader_close(&loader);
     pst_cache_close(&cache);
@@ -210,8 +207,7 @@ static void test_bad_bytes_are_not_kept(void **state)
     options.on_error = PST_ON_ERROR_SKIP;
     pst_loader *loader = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
-        begin_epoch(loader, epoch);
-        drain_epoch(loader, NULL, hashes);
+        run_epoch(loader, epoch, hashes);
         assert_int_equal(stats_of(loader).n_bad, epoch + 1);
         assert_int_equal(use_of(cache).n_items, N - 1);
         assert_int_equal(use_of(cache).nbytes_used, whole - room_of(item_nbytes(dataset, 17)));
@@ -240,8 +236,7 @@ static void test_failed_reads(void **state)
         drain_until(loader, NULL, hashes, &n, &err);
         psti_fault_arm(PSTI_FAULT_READ, 0, false);
     }
-    begin_epoch(loader, 0);
-    drain_epoch(loader, NULL, hashes);
+    run_epoch(loader, 0, hashes);
     assert_int_equal(use_of(cache).n_items, N);
     assert_int_equal(use_of(cache).nbytes_used, whole);
     pst_loader_close(&loader);
@@ -279,15 +274,11 @@ static void test_changed_folder(void **state)
     pst_dataset *dataset = open_images("changing", true);
     snprintf(folder, sizeof folder, "%s/changing", directory);
     const struct pst_loader_options options = plain(2, cache);
-    pst_loader *loader = open_loader(dataset, &options);
-    begin_epoch(loader, 0);
-    drain_epoch(loader, NULL, hashes);
-    pst_loader_close(&loader);
+    drain_alone(dataset, options, 0, hashes);
     pst_dataset_close(&dataset);
     assert_ok(pst_dataset_open(folder, NULL, &dataset, &err));
-    loader = open_loader(dataset, &options); /* unchanged: all are hits */
-    begin_epoch(loader, 0);
-    drain_epoch(loader, NULL, again);
+    pst_loader *loader = open_loader(dataset, &options); /* unchanged: all are hits */
+    run_epoch(loader, 0, again);
     assert_int_equal(stats_of(loader).n_cache_hits, N);
     pst_loader_close(&loader);
     pst_dataset_close(&dataset);
@@ -304,8 +295,7 @@ static void test_changed_folder(void **state)
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
     assert_ok(pst_dataset_open(folder, NULL, &dataset, &err));
     loader = open_loader(dataset, &options);
-    begin_epoch(loader, 0);
-    drain_epoch(loader, NULL, again);
+    run_epoch(loader, 0, again);
     assert_int_equal(stats_of(loader).n_cache_hits, 0);
     assert_int_equal(use_of(cache).n_datasets, 2);
     pst_loader_close(&loader);
@@ -320,8 +310,7 @@ static void check_first_epoch(pst_cache *cache, pst_dataset *dataset, const uint
     uint64_t hashes[N];
     const struct pst_loader_options options = plain(2, cache);
     pst_loader *loader = open_loader(dataset, &options);
-    begin_epoch(loader, 0);
-    size_t n = drain_epoch(loader, NULL, hashes);
+    size_t n = run_epoch(loader, 0, hashes);
     if (wanted)
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
     assert_int_equal(stats_of(loader).n_cache_hits, n_hits);
@@ -345,10 +334,7 @@ static void test_saved(void **state)
                                 open_images("saved folder", true)};
     for (int i = 0; i < 2; i++) {
         const struct pst_loader_options options = plain(2, cache);
-        pst_loader *loader = open_loader(datasets[i], &options);
-        begin_epoch(loader, 0);
-        drain_epoch(loader, NULL, wanted[i]);
-        pst_loader_close(&loader);
+        drain_alone(datasets[i], options, 0, wanted[i]);
     }
     assert_ok(pst_cache_save(cache, path, &report, sizeof report, &err));
     assert_int_equal(report.n_items, 2 * N);
@@ -404,8 +390,7 @@ static void test_closed_while_in_use(void **state)
     pst_loader *loader = open_loader(dataset, &options);
     pst_cache_close(&cache);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        begin_epoch(loader, epoch);
-        drain_epoch(loader, NULL, hashes);
+        run_epoch(loader, epoch, hashes);
     }
     assert_int_equal(stats_of(loader).n_cache_hits, N);
     pst_loader_close(&loader);

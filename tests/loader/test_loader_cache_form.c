@@ -90,16 +90,6 @@ static void write_folder(const char *name, bool with_broken)
     }
 }
 
-static pst_dataset *open_folder(const char *name)
-{
-    char path[160];
-    struct pst_error err;
-    pst_dataset *dataset = NULL;
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
-    return dataset;
-}
-
 /* Packs the folder. JPEGs stay JPEGs. */
 static pst_dataset *pack_folder(const char *name)
 {
@@ -114,7 +104,7 @@ static pst_dataset *pack_folder(const char *name)
     assert_ok(pst_pack(source, destination, &options, &report, sizeof report, &err));
     assert_int_equal(report.n_pli_jpeg, 0);
     snprintf(destination, sizeof destination, "%s.pst", name);
-    return open_folder(destination);
+    return open_there(destination);
 }
 
 static int set_up(void **state)
@@ -122,7 +112,7 @@ static int set_up(void **state)
     (void)state;
     make_directory(directory);
     write_folder("good", false);
-    folder = open_folder("good");
+    folder = open_there("good");
     packed = pack_folder("good");
     return 0;
 }
@@ -184,13 +174,6 @@ static pst_loader *open_way(pst_dataset *dataset, const struct way *way, pst_cac
     return open_loader(dataset, &options);
 }
 
-static size_t drain(pst_loader *loader, uint64_t epoch, uint64_t *hashes)
-{
-    struct pst_error err;
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    return drain_epoch(loader, NULL, hashes);
-}
-
 /* Three epochs with a cache that holds all, and without one. */
 static void compare(pst_dataset *dataset, const struct way *way)
 {
@@ -200,8 +183,8 @@ static void compare(pst_dataset *dataset, const struct way *way)
     pst_loader *loader = open_way(dataset, way, cache, PST_CACHE_FORM_PLI_JPEG);
     struct pst_loader_stats stats = {0};
     for (uint64_t epoch = 0; epoch < (TEST_TSAN ? 2 : 3); epoch++) {
-        size_t n = drain(without, epoch, wanted);
-        assert_int_equal(drain(loader, epoch, hashes), n);
+        size_t n = run_epoch(without, epoch, wanted);
+        assert_int_equal(run_epoch(loader, epoch, hashes), n);
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
         stats = stats_of(loader);
         assert_int_equal(stats.n_cache_items, N);
@@ -232,8 +215,8 @@ static void compare_form(pst_dataset *dataset, const struct way *way, enum pst_c
     pst_loader *without = open_way(dataset, way, NULL, PST_CACHE_FORM_STORED);
     pst_loader *loader = open_way(dataset, way, cache, form);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        size_t n = drain(without, epoch, wanted);
-        assert_int_equal(drain(loader, epoch, hashes), n);
+        size_t n = run_epoch(without, epoch, wanted);
+        assert_int_equal(run_epoch(loader, epoch, hashes), n);
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
         const struct pst_loader_stats stats = stats_of(loader);
         assert_int_equal(stats.n_cache_items, N);
@@ -285,7 +268,7 @@ static uint64_t nbytes_of_all(enum pst_cache_form form)
     uint64_t hashes[N];
     pst_cache *cache = open_cache(64 * MIB);
     pst_loader *loader = open_way(folder, &way, cache, form);
-    drain(loader, 0, hashes);
+    run_epoch(loader, 0, hashes);
     uint64_t nbytes = use_of(cache).nbytes_used;
     pst_loader_close(&loader);
     pst_cache_close(&cache);
@@ -329,8 +312,8 @@ static void pixels_that_find_no_room(void **state)
     pst_loader *loader = open_way(folder, &way, cache, PST_CACHE_FORM_RAW);
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         uint64_t had = stats_of(loader).n_cache_items, hits = stats_of(loader).n_cache_hits;
-        size_t n = drain(without, epoch, wanted);
-        assert_int_equal(drain(loader, epoch, hashes), n);
+        size_t n = run_epoch(without, epoch, wanted);
+        assert_int_equal(run_epoch(loader, epoch, hashes), n);
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
         assert_true(stats_of(loader).n_cache_hits >= hits + had);
         assert_true(use_of(cache).nbytes_used <= 2 * MIB);
@@ -377,8 +360,8 @@ static void a_plan_admits(void **state)
     pst_loader *loader = open_loader(folder, &options);
     memset(plan, 1, sizeof plan); /* it was copied */
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
-        size_t n = drain(without, epoch, wanted);
-        assert_int_equal(drain(loader, epoch, hashes), n);
+        size_t n = run_epoch(without, epoch, wanted);
+        assert_int_equal(run_epoch(loader, epoch, hashes), n);
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
         assert_int_equal(stats_of(loader).n_cache_items, n_planned);
         assert_int_equal(stats_of(loader).n_cache_hits, epoch * n_planned);
@@ -411,8 +394,8 @@ static void more_items_fit(void **state)
         uint64_t n_items = 0;
         for (uint64_t epoch = 0; epoch < 4; epoch++) {
             uint64_t n_hits = stats_of(loader).n_cache_hits;
-            size_t n = drain(without, epoch, wanted);
-            assert_int_equal(drain(loader, epoch, hashes), n);
+            size_t n = run_epoch(without, epoch, wanted);
+            assert_int_equal(run_epoch(loader, epoch, hashes), n);
             assert_memory_equal(hashes, wanted, n * sizeof *hashes);
             assert_int_equal(stats_of(loader).n_cache_hits - n_hits, n_items);
             assert_true(use_of(cache).n_items >= n_items);
@@ -444,13 +427,13 @@ static void forms_share_a_cache(void **state)
         pst_loader *given = open_way(packed, &encoded, cache, PST_CACHE_FORM_PLI_JPEG);
         pst_loader *order[] = {first ? recoded : stored, first ? stored : recoded};
         for (uint64_t epoch = 0; epoch < 2; epoch++) {
-            size_t n = drain(plain, epoch, pixels);
-            assert_int_equal(drain(plain_bytes, epoch, bytes), n);
+            size_t n = run_epoch(plain, epoch, pixels);
+            assert_int_equal(run_epoch(plain_bytes, epoch, bytes), n);
             for (int i = 0; i < 2; i++) {
-                assert_int_equal(drain(order[i], epoch, hashes), n);
+                assert_int_equal(run_epoch(order[i], epoch, hashes), n);
                 assert_memory_equal(hashes, pixels, n * sizeof *hashes);
             }
-            assert_int_equal(drain(given, epoch, hashes), n);
+            assert_int_equal(run_epoch(given, epoch, hashes), n);
             assert_memory_equal(hashes, bytes, n * sizeof *hashes);
         }
         assert_int_equal(stats_of(stored).n_cache_recoded, 0);
@@ -485,7 +468,7 @@ static void left_early(void **state)
         pst_loader_close(&loader);
     }
     pst_loader *loader = open_way(folder, &way, cache, PST_CACHE_FORM_PLI_JPEG);
-    drain(loader, 9, hashes);
+    run_epoch(loader, 9, hashes);
     assert_int_equal(use_of(cache).n_items, N);
     assert_int_equal(use_of(cache).nbytes_used, whole);
     pst_loader_close(&loader);
@@ -499,13 +482,13 @@ static void bad_ones_are_not_kept(void **state)
     static const struct way way = {.channels = 3, .workers = 2, .on_error = PST_ON_ERROR_SKIP};
     uint64_t wanted[N], hashes[N];
     write_folder("bad", true);
-    pst_dataset *dataset = open_folder("bad");
+    pst_dataset *dataset = open_there("bad");
     pst_cache *cache = open_cache(64 * MIB);
     pst_loader *without = open_way(dataset, &way, NULL, PST_CACHE_FORM_STORED);
     pst_loader *loader = open_way(dataset, &way, cache, PST_CACHE_FORM_PLI_JPEG);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        size_t n = drain(without, epoch, wanted);
-        assert_int_equal(drain(loader, epoch, hashes), n);
+        size_t n = run_epoch(without, epoch, wanted);
+        assert_int_equal(run_epoch(loader, epoch, hashes), n);
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
         assert_int_equal(stats_of(loader).n_bad, epoch + 1);
         assert_int_equal(use_of(cache).n_items, N - 1);
@@ -532,8 +515,8 @@ static void little_memory(void **state)
             pst_loader *without = open_way(folder, &way, NULL, PST_CACHE_FORM_STORED);
             pst_loader *loader = open_way(folder, &way, cache, PST_CACHE_FORM_PLI_JPEG);
             for (uint64_t epoch = 0; epoch < 2; epoch++) {
-                size_t n = drain(without, epoch, wanted);
-                assert_int_equal(drain(loader, epoch, hashes), n);
+                size_t n = run_epoch(without, epoch, wanted);
+                assert_int_equal(run_epoch(loader, epoch, hashes), n);
                 assert_memory_equal(hashes, wanted, n * sizeof *hashes);
             }
             struct pst_loader_stats stats = stats_of(loader);
@@ -573,10 +556,10 @@ static void no_memory(void **state)
         assert_true(status == PST_END || status == PST_ERROR_MEMORY);
         n_not += stats_of(loader).n_cache_not_recoded;
         pst_loader *without = open_way(folder, &way, NULL, PST_CACHE_FORM_STORED);
-        n = drain(without, 0, wanted);
-        assert_int_equal(drain(loader, 0, hashes), n);
+        n = run_epoch(without, 0, wanted);
+        assert_int_equal(run_epoch(loader, 0, hashes), n);
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
-        assert_int_equal(drain(loader, 0, hashes), n);
+        assert_int_equal(run_epoch(loader, 0, hashes), n);
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
         assert_int_equal(use_of(cache).n_items, N);
         pst_loader_close(&without);

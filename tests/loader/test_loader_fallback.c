@@ -53,12 +53,10 @@ static struct pst_loader_options options_of(struct kept *kept, enum pst_op_kind 
 /* Counters after two epochs. */
 static struct pst_loader_stats run(pst_dataset *dataset, const struct pst_loader_options *options)
 {
-    struct pst_error err;
     uint64_t hashes[256];
     pst_loader *loader = open_loader(dataset, options);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        assert_ok(pst_loader_begin(loader, epoch, &err));
-        drain_epoch(loader, NULL, hashes);
+        run_epoch(loader, epoch, hashes);
     }
     struct pst_loader_stats stats = stats_of(loader);
     pst_loader_close(&loader);

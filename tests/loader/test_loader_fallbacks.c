@@ -80,7 +80,6 @@ TEAR_DOWN(&packed, &folder)
 static struct pst_loader_stats run(pst_dataset *dataset, enum pst_page_cache page_cache,
                                    uint32_t edge, uint64_t hashes[N_BATCHES])
 {
-    struct pst_error err;
     const struct pst_op op = {.kind = edge ? PST_OP_CENTER_CROP : PST_OP_RESIZE,
                               .height = edge ? edge : 32,
                               .width = edge ? edge : 32,
@@ -95,8 +94,7 @@ static struct pst_loader_stats run(pst_dataset *dataset, enum pst_page_cache pag
                                                .n_fields = 1,
                                                TEST_ELEMENT_SIZES};
     pst_loader *loader = open_loader(dataset, &options);
-    assert_ok(pst_loader_begin(loader, 0, &err));
-    assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+    assert_int_equal(run_epoch(loader, 0, hashes), N_BATCHES);
     struct pst_loader_stats stats = stats_of(loader);
     pst_loader_close(&loader);
     return stats;

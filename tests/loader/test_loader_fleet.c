@@ -90,14 +90,10 @@ static pst_dataset *make(const char *name, enum make_images images, bool folder)
 static void wanted_of(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch,
                       uint64_t *hashes)
 {
-    struct pst_error err;
     options.fleet = NULL;
     options.cache = NULL;
     options.cache_form = PST_CACHE_FORM_STORED;
-    pst_loader *loader = open_loader(dataset, &options);
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    drain_epoch(loader, NULL, hashes);
-    pst_loader_close(&loader);
+    drain_alone(dataset, options, epoch, hashes);
 }
 
 /* Runs an epoch and compares its batches. Returns the reads of the storage. */
@@ -105,10 +101,8 @@ static uint64_t run(pst_loader *loader, pst_dataset *dataset,
                     const struct pst_loader_options *options, uint64_t epoch)
 {
     uint64_t hashes[N_BATCHES], wanted[N_BATCHES], before = stats_of(loader).n_reads;
-    struct pst_error err;
     wanted_of(dataset, *options, epoch, wanted);
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    size_t n = drain_epoch(loader, NULL, hashes);
+    size_t n = run_epoch(loader, epoch, hashes);
     assert_int_equal(n, N_BATCHES / (options->world_size ? options->world_size : 1));
     assert_memory_equal(hashes, wanted, n * sizeof *hashes);
     return stats_of(loader).n_reads - before;

@@ -231,7 +231,6 @@ static void test_same_batches(void **state)
 {
     (void)state;
     static uint64_t expected[N_SAMPLES], hashes[N_SAMPLES];
-    struct pst_error err;
     for (int way = 0; way < 12; way++) {
         pst_dataset *dataset = open_folder(way % 2 ? "copy" : "photos");
         struct pst_loader_options options = page_options();
@@ -243,8 +242,7 @@ static void test_same_batches(void **state)
         options.page_cache = (enum pst_page_cache)(way / 3 % 3);
         options.throttle_latency_seconds = way > 5 ? 1e-6 : 0;
         pst_loader *loader = open_loader(dataset, &options);
-        assert_ok(pst_loader_begin(loader, 2, &err));
-        size_t n = drain_epoch(loader, NULL, way ? hashes : expected);
+        size_t n = run_epoch(loader, 2, way ? hashes : expected);
         assert_int_equal(n, N_SAMPLES / BATCH);
         if (way)
             assert_memory_equal(hashes, expected, n * sizeof *hashes);
@@ -314,8 +312,7 @@ static void test_lacking_permission(void **state)
         assert_non_null(strstr(err.file, "class02/0009.jpg"));
         assert_int_equal(err.sample, 2 * N_EACH + 9);
         assert_int_equal(chmod(closed, 0644), 0);
-        assert_ok(pst_loader_begin(loader, 1, &err));
-        assert_int_equal(drain_epoch(loader, NULL, hashes), N_SAMPLES / BATCH);
+        assert_int_equal(run_epoch(loader, 1, hashes), N_SAMPLES / BATCH);
         pst_loader_close(&loader);
     }
     pst_dataset_close(&dataset);

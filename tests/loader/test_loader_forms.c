@@ -116,7 +116,7 @@ static void with_forms(struct pst_loader_options *options, const struct pst_form
 }
 
 /* Hashes of an epoch's batches, with the statistics after it. */
-static size_t run_epoch(const struct pst_loader_options *options, uint64_t *hashes,
+static size_t epoch_by(const struct pst_loader_options *options, uint64_t *hashes,
                         struct pst_loader_stats *stats)
 {
     pst_loader *loader = open_loader(stored, options);
@@ -136,14 +136,14 @@ static void test_pixels_and_order_stay(void **state)
     struct pst_loader_stats stats;
     struct pst_loader_options plain = options_of(2);
     uint64_t wanted[16], found[16];
-    size_t n = run_epoch(&plain, wanted, &stats);
+    size_t n = epoch_by(&plain, wanted, &stats);
     assert_int_equal(n, 9);
     assert_true(stats.form_rows[0] == 0 && stats.n_form_rows_other == 0);
     for (uint32_t workers = 0; workers < 4; workers += 3)
         for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
             struct pst_loader_options options = options_of(workers);
             with_forms(&options, half, 2, choices[i]);
-            assert_int_equal(run_epoch(&options, found, &stats), n);
+            assert_int_equal(epoch_by(&options, found, &stats), n);
             assert_memory_equal(found, wanted, n * sizeof *found);
             assert_int_equal(stats.form_rows[0] + stats.form_rows[1] + stats.n_form_rows_other, 60);
             assert_int_equal(stats.n_form_rows_other, 0);

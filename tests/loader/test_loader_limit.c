@@ -97,7 +97,7 @@ struct epoch {
     size_t n;
 };
 
-static struct epoch run_epoch(const struct pst_loader_options *options,
+static struct epoch epoch_by(const struct pst_loader_options *options,
                               struct pst_loader_stats *stats)
 {
     struct pst_error err;
@@ -115,7 +115,7 @@ static void check_budget(struct pst_loader_options options, uint64_t host_memory
 {
     struct pst_loader_stats stats;
     options.host_memory = host_memory;
-    const struct epoch got = run_epoch(&options, &stats);
+    const struct epoch got = epoch_by(&options, &stats);
     assert_int_equal(got.n, want->n);
     assert_int_equal(stats.n_bad, 0);
     assert_memory_equal(got.hashes, want->hashes, got.n * sizeof *got.hashes);
@@ -135,7 +135,7 @@ static void test_no_good_sample_is_lost(void **state)
         options.order = pages ? PST_ORDER_PAGES : PST_ORDER_SHUFFLED;
         options.num_workers = 1;
         options.on_error = PST_ON_ERROR_RAISE;
-        const struct epoch want = run_epoch(&options, &stats);
+        const struct epoch want = epoch_by(&options, &stats);
         for (int policy = PST_ON_ERROR_SKIP; policy <= PST_ON_ERROR_REPLACE; policy++)
             for (size_t i = 0; i < n_mib; i++)
                 for (uint32_t workers = 5; workers <= 7; workers += 2) {

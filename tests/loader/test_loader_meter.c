@@ -225,20 +225,15 @@ static void stages_have_names(void **state)
 static void a_trace_has_every_row(void **state)
 {
     char path[128], line[512];
-    struct pst_error err;
     uint64_t plain[N], traced[N];
     (void)state;
     snprintf(path, sizeof path, "%s/trace.json", directory);
     struct pst_loader_options options = options_of(2);
-    pst_loader *loader = open_loader(large, &options);
-    assert_ok(pst_loader_begin(loader, 0, &err));
-    size_t n = drain_epoch(loader, NULL, plain);
-    pst_loader_close(&loader);
+    size_t n = drain_alone(large, options, 0, plain);
     options.trace = path;
-    loader = open_loader(large, &options);
+    pst_loader *loader = open_loader(large, &options);
     assert_int_equal(meter_of(loader).traces, 1);
-    assert_ok(pst_loader_begin(loader, 0, &err));
-    assert_int_equal(drain_epoch(loader, NULL, traced), n);
+    assert_int_equal(run_epoch(loader, 0, traced), n);
     pst_loader_close(&loader);
     assert_memory_equal(plain, traced, n * sizeof plain[0]);
     FILE *file = fopen(path, "r");

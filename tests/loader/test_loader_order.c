@@ -34,10 +34,8 @@ static struct augmented kept;
 static size_t epoch_hashes(pst_dataset *dataset, const struct pst_loader_options *options,
                            uint64_t epoch, uint64_t *hashes)
 {
-    struct pst_error err;
     pst_loader *loader = open_loader(dataset, options);
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    size_t n = drain_epoch(loader, NULL, hashes);
+    size_t n = run_epoch(loader, epoch, hashes);
     assert_int_equal(n, pst_loader_n_batches(loader));
     pst_loader_close(&loader);
     return n;

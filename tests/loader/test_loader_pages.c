@@ -133,7 +133,6 @@ static void test_same_batches(void **state)
     options.page_samples = 5;
     options.window_pages = 3;
     options.num_workers = 0;
-    struct pst_error err;
     for (int way = 0; way < 9; way++) {
         uint64_t *out = way ? hashes : expected;
         options.prefetch = 1 + (uint32_t)way;
@@ -142,8 +141,7 @@ static void test_same_batches(void **state)
         options.page_cache = (enum pst_page_cache)(way % 3);
         options.throttle_latency_seconds = way > 3 ? 1e-5 : 0; /* so slow that rows are gathered */
         pst_loader *loader = open_loader(mixed, &options);
-        assert_ok(pst_loader_begin(loader, 2, &err));
-        size_t n = drain_epoch(loader, NULL, out);
+        size_t n = run_epoch(loader, 2, out);
         assert_int_equal(n, 20);
         assert_memory_equal(out, expected, n * sizeof *out);
         if (way > 3 && options.page_cache != PST_PAGE_CACHE_DIRECT)
@@ -159,19 +157,14 @@ static void test_little_memory(void **state)
 {
     (void)state;
     uint64_t expected[64], hashes[64];
-    struct pst_error err;
     struct pst_loader_options options = page_options(4, PST_STORAGE_THREADS);
-    pst_loader *loader = open_loader(same, &options);
-    assert_ok(pst_loader_begin(loader, 0, &err));
-    size_t n = drain_epoch(loader, NULL, expected);
-    pst_loader_close(&loader);
+    size_t n = drain_alone(same, options, 0, expected);
     for (uint32_t n_rows = 1; n_rows < 20; n_rows += 6) {
-        loader = open_loader(same, &options);
+        pst_loader *loader = open_loader(same, &options);
         /* Nothing is under way, so the region may become shorter. */
         loader->queue.arena.nbytes = (size_t)n_rows * loader->block_nbytes_max;
         for (uint64_t epoch = 0; epoch < 2; epoch++) {
-            assert_ok(pst_loader_begin(loader, 0, &err));
-            assert_int_equal(drain_epoch(loader, NULL, hashes), n);
+            assert_int_equal(run_epoch(loader, 0, hashes), n);
             assert_memory_equal(hashes, expected, n * sizeof *hashes);
         }
         pst_loader_close(&loader);
@@ -199,8 +192,7 @@ static void test_truncated(void **state)
     (void)drain_epoch(loader, NULL, hashes);
     uint64_t n_merged = stats_of(loader).n_merged_reads;
     assert_int_equal(truncate(path, (off_t)(item.offset + 1)), 0);
-    assert_ok(pst_loader_begin(loader, 1, &err));
-    (void)drain_epoch(loader, NULL, hashes);
+    (void)run_epoch(loader, 1, hashes);
     struct pst_loader_stats stats = stats_of(loader);
     assert_int_equal(stats.n_bad, N_SAMPLES - 200);
     assert_int_equal(stats.n_samples, N_SAMPLES + 200);

@@ -205,14 +205,12 @@ static void test_steady_state_allocates_nothing(void **state)
 {
     struct pst_loader_options options = options_for(PST_PIN_ALWAYS);
     uint64_t hashes[N_BATCHES];
-    struct pst_error err;
     (void)state;
     pst_loader *loader = open_loader(dataset, &options);
     bool steady = false;
     for (uint64_t epoch = 0; epoch < 60 && !steady; epoch++) {
         fake_reset_counts();
-        assert_ok(pst_loader_begin(loader, epoch, &err));
-        assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+        assert_int_equal(run_epoch(loader, epoch, hashes), N_BATCHES);
         struct fake_counts counts = counts_now();
         steady = counts.n[FAKE_HOST_ALLOC] == 0 && counts.n_made == 0 && counts.n_freed == 0;
     }
@@ -256,11 +254,9 @@ static void test_automatic_falls_back(void **state)
     struct pst_loader_options plain = options_for(PST_PIN_NEVER);
     struct pst_loader_options options = options_for(PST_PIN_AUTO);
     uint64_t wanted[N_BATCHES], hashes[N_BATCHES];
-    struct pst_error err;
     (void)state;
     pst_loader *loader = open_loader(dataset, &plain);
-    assert_ok(pst_loader_begin(loader, 0, &err));
-    assert_int_equal(drain_epoch(loader, NULL, wanted), N_BATCHES);
+    assert_int_equal(run_epoch(loader, 0, wanted), N_BATCHES);
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_PIN], 0);
     pst_loader_close(&loader);
     for (int variant = 0; variant < 3;
@@ -272,8 +268,7 @@ static void test_automatic_falls_back(void **state)
         loader = open_loader(dataset, &options);
         unsetenv("PENSTOCK_CUDA");
         fake_fail(FAKE_HOST_ALLOC, 0, 0);
-        assert_ok(pst_loader_begin(loader, 0, &err));
-        assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+        assert_int_equal(run_epoch(loader, 0, hashes), N_BATCHES);
         assert_memory_equal(hashes, wanted, sizeof wanted);
         struct pst_loader_stats stats = stats_of(loader);
         uint64_t n_plain = variant == 2 ? stats.n_slots : (uint64_t)variant;

@@ -230,7 +230,7 @@ static pst_dataset *make(enum kind kind)
     return dataset;
 }
 
-static void run_epoch(pst_loader *loader, uint64_t epoch)
+static void go_through(pst_loader *loader, uint64_t epoch)
 {
     struct pst_error err;
     pst_batch *batch, *kept = NULL;
@@ -252,13 +252,13 @@ static void assert_steady(pst_dataset *dataset, const struct pst_loader_options 
     struct pst_memory_stats before, after;
     pst_loader *loader = open_loader(dataset, options);
     for (uint64_t epoch = 0; epoch < N_WARM; epoch++)
-        run_epoch(loader, epoch);
+        go_through(loader, epoch);
     usleep(20000); /* waiting workers take the scratch that others found to be needed */
     for (uint64_t window = 0; window < N_WINDOWS; window++) {
         pst_memory_stats(&before, sizeof before);
         unsigned long n = atomic_load(&n_malloc);
         for (uint64_t i = 0; i < N_EACH; i++)
-            run_epoch(loader, N_WARM + window * N_EACH + i);
+            go_through(loader, N_WARM + window * N_EACH + i);
         n = atomic_load(&n_malloc) - n;
         pst_memory_stats(&after, sizeof after);
         if (after.n_alloc != before.n_alloc || (n && !own_only))

@@ -74,16 +74,6 @@ static void write_folder(void)
     }
 }
 
-static pst_dataset *open_at(const char *name)
-{
-    char path[160];
-    struct pst_error err;
-    pst_dataset *dataset = NULL;
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
-    return dataset;
-}
-
 /* Packs the folder as pli-jpeg and PLI, and as raw pixels beside them. */
 static pst_dataset *pack_folder(void)
 {
@@ -96,7 +86,7 @@ static pst_dataset *pack_folder(void)
     snprintf(source, sizeof source, "%s/images", directory);
     snprintf(destination, sizeof destination, "%s/images.pst", directory);
     assert_ok(pst_pack(source, destination, &options, &report, sizeof report, &err));
-    return open_at("images.pst");
+    return open_there("images.pst");
 }
 
 static int set_up(void **state)
@@ -106,7 +96,7 @@ static int set_up(void **state)
     (void)state;
     make_directory(directory);
     write_folder();
-    folder = open_at("images");
+    folder = open_there("images");
     packed = pack_folder();
     made = open_made(directory, "made.pst", &options);
     return 0;
@@ -200,13 +190,6 @@ static pst_loader *open_way(pst_dataset *dataset, const struct way *way, pst_cac
     return open_loader(dataset, &options);
 }
 
-static size_t drain(pst_loader *loader, uint64_t epoch, uint64_t *hashes)
-{
-    struct pst_error err;
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    return drain_epoch(loader, NULL, hashes);
-}
-
 /* Two epochs of a loader with such a cache, and of one without. Returns the bytes kept. */
 static uint64_t compare(pst_dataset *dataset, const struct way *way, enum pst_cache_form form)
 {
@@ -217,8 +200,8 @@ static uint64_t compare(pst_dataset *dataset, const struct way *way, enum pst_ca
     pst_loader *loader = open_way(dataset, way, cache, form, PST_CACHE_RESOLUTION_TRAINING);
     struct pst_loader_stats stats = {0};
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        size_t n = drain(without, epoch, wanted);
-        assert_int_equal(drain(loader, epoch, hashes), n);
+        size_t n = run_epoch(without, epoch, wanted);
+        assert_int_equal(run_epoch(loader, epoch, hashes), n);
         assert_memory_equal(hashes, wanted, n * sizeof *hashes);
         stats = stats_of(loader);
         assert_int_equal(stats.n_cache_items, N);
@@ -289,15 +272,15 @@ static void all_fields_follow(void **state)
     kept.outputs[1].n_ops = 0;
     options.storage = PST_STORAGE_THREADS;
     pst_loader *without = open_loader(made, &options);
-    size_t n = drain(without, 0, wanted[0]);
-    assert_int_equal(drain(without, 1, wanted[1]), n);
+    size_t n = run_epoch(without, 0, wanted[0]);
+    assert_int_equal(run_epoch(without, 1, wanted[1]), n);
     options.cache = open_cache(64 * MIB);
     options.cache_resolution = PST_CACHE_RESOLUTION_TRAINING;
     for (int form = 0; form <= PST_CACHE_FORM_RAW; form += PST_CACHE_FORM_RAW) {
         options.cache_form = (enum pst_cache_form)form;
         pst_loader *loader = open_loader(made, &options);
         for (uint64_t epoch = 0; epoch < 2; epoch++) {
-            assert_int_equal(drain(loader, epoch, hashes), n);
+            assert_int_equal(run_epoch(loader, epoch, hashes), n);
             assert_memory_equal(hashes, wanted[epoch], n * sizeof *hashes);
         }
         struct pst_loader_stats stats = stats_of(loader);
@@ -333,9 +316,9 @@ static void sets_of_chains(void **state)
                 way.layout = PST_LAYOUT_CHW;
             pst_loader *loader =
                 open_way(folder, &way, cache, PST_CACHE_FORM_PLI, PST_CACHE_RESOLUTION_TRAINING);
-            size_t n = drain(loader, 0, hashes);
+            size_t n = run_epoch(loader, 0, hashes);
             if (!again) {
-                assert_int_equal(drain(without, 0, wanted), n);
+                assert_int_equal(run_epoch(without, 0, wanted), n);
                 assert_memory_equal(hashes, wanted, n * sizeof *hashes);
             }
             assert_int_equal(stats_of(loader).n_cache_hits, again ? N : 0);
@@ -360,7 +343,7 @@ static void saved_and_resumed(void **state)
     pst_cache *cache = open_cache(64 * MIB), *other = open_cache(64 * MIB);
     pst_loader *loader =
         open_way(folder, &way, cache, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_TRAINING);
-    drain(loader, 0, hashes);
+    run_epoch(loader, 0, hashes);
     assert_ok(pst_cache_save(cache, path, &report, sizeof report, &err));
     assert_int_equal(report.n_items, N);
     assert_ok(pst_cache_load(other, path, &report, sizeof report, &err));
@@ -368,7 +351,7 @@ static void saved_and_resumed(void **state)
         open_way(folder, &way, other, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_TRAINING);
     pst_loader *without =
         open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_FULL);
-    size_t n = drain(without, 1, wanted);
+    size_t n = run_epoch(without, 1, wanted);
     struct pst_loader_state place;
     pst_batch *batch = NULL;
     assert_ok(pst_loader_begin(second, 1, &err));
@@ -401,8 +384,8 @@ static void little_room(void **state)
         pst_loader *loader =
             open_way(folder, &way, cache, PST_CACHE_FORM_RAW, PST_CACHE_RESOLUTION_TRAINING);
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
-            size_t n = drain(without, epoch, wanted);
-            assert_int_equal(drain(loader, epoch, hashes), n);
+            size_t n = run_epoch(without, epoch, wanted);
+            assert_int_equal(run_epoch(loader, epoch, hashes), n);
             assert_memory_equal(hashes, wanted, n * sizeof *hashes);
         }
         assert_true(stats_of(loader).n_cache_hits > 0);
@@ -421,7 +404,7 @@ static void no_memory(void **state)
     uint64_t wanted[N], hashes[N], n_not = 0;
     pst_loader *without =
         open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_RESOLUTION_FULL);
-    size_t n = drain(without, 0, wanted);
+    size_t n = run_epoch(without, 0, wanted);
     for (uint64_t at = 1; at < 40; at += TEST_SANITIZED ? 13 : 3) {
         pst_cache *cache = open_cache(64 * MIB);
         pst_loader *loader =
@@ -435,7 +418,7 @@ static void no_memory(void **state)
         assert_true(status == PST_END || status == PST_ERROR_MEMORY);
         n_not += stats_of(loader).n_cache_not_recoded;
         for (int again = 0; again < 2; again++) {
-            assert_int_equal(drain(loader, 0, hashes), n);
+            assert_int_equal(run_epoch(loader, 0, hashes), n);
             assert_memory_equal(hashes, wanted, n * sizeof *hashes);
         }
         assert_int_equal(use_of(cache).n_items, N);

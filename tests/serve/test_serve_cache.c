@@ -70,8 +70,7 @@ static void check_loaders(pst_dataset *dataset, uint32_t workers)
     for (int i = 0; i < N_LOADERS; i++)
         loaders[i] = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
-        begin_epoch(alone, epoch);
-        size_t n = drain_epoch(alone, NULL, wanted);
+        size_t n = run_epoch(alone, epoch, wanted);
         for (int i = 0; i < N_LOADERS; i++)
             begin_epoch(loaders[i], epoch); /* with workers, they run at the same time */
         for (int i = 0; i < N_LOADERS; i++) {
@@ -142,8 +141,7 @@ static void ranks_share_the_cache(void **state)
         for (uint32_t r = 0; r < WORLD; r++)
             begin_epoch(ranks[r], epoch);
         for (uint32_t r = 0; r < WORLD; r++) {
-            begin_epoch(alone[r], epoch);
-            size_t n = drain_epoch(alone[r], NULL, wanted);
+            size_t n = run_epoch(alone[r], epoch, wanted);
             assert_int_equal(drain_epoch(ranks[r], NULL, hashes), n);
             assert_memory_equal(hashes, wanted, n * sizeof *hashes);
         }
@@ -216,8 +214,7 @@ static void a_lost_service_costs_nothing_but_reads(void **state)
         options.prefetch = 2;
         pst_loader *alone = open_loader(dataset, &options);
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
-            begin_epoch(alone, epoch);
-            assert_int_equal(drain_epoch(alone, NULL, wanted[epoch]), N_BATCHES);
+            assert_int_equal(run_epoch(alone, epoch, wanted[epoch]), N_BATCHES);
         }
         start(64 * MIB);
         options.cache = serve_fixture_open_host();
@@ -241,8 +238,7 @@ static void a_lost_service_costs_nothing_but_reads(void **state)
         struct pst_loader_stats without = stats_of(loader);
         assert_true(without.n_cache_hits > lost.n_cache_hits); /* what it has mapped stays */
         serve_fixture_start(&fixture, NULL);
-        begin_epoch(loader, 2);
-        assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+        assert_int_equal(run_epoch(loader, 2, hashes), N_BATCHES);
         assert_memory_equal(hashes, wanted[2], sizeof wanted[2][0] * N_BATCHES);
         struct pst_loader_stats again = stats_of(loader);
         assert_int_equal(again.fallbacks[PST_FALLBACK_HOST], without.fallbacks[PST_FALLBACK_HOST]);
@@ -308,8 +304,7 @@ static void pictures_at_the_training_size(void **state)
     options.batch_size = BATCH;
     pst_loader *alone = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        begin_epoch(alone, epoch);
-        assert_int_equal(drain_epoch(alone, NULL, wanted[epoch]), N_BATCHES);
+        assert_int_equal(run_epoch(alone, epoch, wanted[epoch]), N_BATCHES);
     }
     start(64 * MIB);
     options.cache = serve_fixture_open_host();
@@ -352,8 +347,7 @@ static void recoding_is_counted(void **state)
         options.cache_form = forms[i];
         pst_cache *private = options.cache;
         pst_loader *alone = open_loader(dataset, &options), *loaders[2];
-        begin_epoch(alone, 0);
-        drain_epoch(alone, NULL, hashes);
+        run_epoch(alone, 0, hashes);
         struct pst_loader_stats wanted = stats_of(alone), sum = {0};
         assert_true(wanted.n_cache_recoded > 0);
         start(64 * MIB);
@@ -430,19 +424,16 @@ static void sets_give_way_whole(void **state)
     struct pst_loader_options options = plain(2, serve_fixture_open_host());
     options.batch_size = 32;
     pst_loader *loader = open_loader(first, &options);
-    begin_epoch(loader, 0);
-    drain_epoch(loader, NULL, hashes);
+    run_epoch(loader, 0, hashes);
     uint64_t n_first = stats_of(loader).n_cache_items;
     pst_loader *other = open_loader(second, &options);
-    begin_epoch(other, 0);
-    drain_epoch(other, NULL, hashes);
+    run_epoch(other, 0, hashes);
     assert_true(stats_of(other).n_cache_items < n_first / 4);
     assert_int_equal(stats_of(loader).n_cache_items, n_first);
     pst_loader_close(&loader); /* now the first one may go; the second hears of it */
     int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
     do {
-        begin_epoch(other, 1);
-        drain_epoch(other, NULL, hashes);
+        run_epoch(other, 1, hashes);
     } while (stats_of(other).n_cache_items < n_first / 2 && psti_clock_ns() < deadline);
     assert_true(stats_of(other).n_cache_items >= n_first / 2);
     assert_int_equal(ask_status().n_sets, 1);
@@ -487,8 +478,7 @@ static void a_refusal_says_who_holds_what(void **state)
     struct pst_loader_options options = plain(1, serve_fixture_open_host());
     options.batch_size = 32;
     pst_loader *loader = open_loader(held, &options);
-    begin_epoch(loader, 0);
-    drain_epoch(loader, NULL, hashes);
+    run_epoch(loader, 0, hashes);
     const struct pst_cache_host_options strict = {
         .struct_size = sizeof strict, .socket = fixture.socket, .strict = true};
     pst_cache *must;
@@ -501,8 +491,7 @@ static void a_refusal_says_who_holds_what(void **state)
     struct pst_loader_options all = plain(1, options.cache);
     all.batch_size = 10000;
     pst_loader *other = open_loader(large, &all);
-    begin_epoch(other, 0);
-    assert_int_equal(drain_epoch(other, NULL, hashes), 14);
+    assert_int_equal(run_epoch(other, 0, hashes), 14);
     assert_non_null(strstr(stats_of(other).host_reason, "1 loader"));
     assert_int_equal(stats_of(other).fallbacks[PST_FALLBACK_HOST], 140000);
     pst_loader_close(&other);
@@ -527,8 +516,7 @@ static void a_report_is_true(void **state)
     struct pst_loader_options options = plain(2, serve_fixture_open_host());
     pst_loader *loader = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        begin_epoch(loader, epoch);
-        drain_epoch(loader, NULL, hashes);
+        run_epoch(loader, epoch, hashes);
     }
     int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
     do { /* the client tells its figures once a second */
@@ -587,8 +575,7 @@ static void a_saved_host_cache_is_warm(void **state)
             assert_int_equal(report.n_items, n_items);
         }
         pst_loader *loader = open_loader(dataset, &options);
-        begin_epoch(loader, 0);
-        drain_epoch(loader, NULL, hashes);
+        run_epoch(loader, 0, hashes);
         struct pst_loader_stats stats = stats_of(loader);
         assert_true(round == 1 ? stats.n_cache_misses == 0 : stats.n_cache_hits == 0);
         n_items = stats.n_cache_items;

@@ -63,10 +63,7 @@ static pst_dataset *open_images(void)
 static void find_wanted(pst_dataset *dataset, uint64_t wanted[N_BATCHES])
 {
     const struct pst_loader_options options = plain(NULL);
-    pst_loader *alone = open_loader(dataset, &options);
-    begin_epoch(alone, 0);
-    assert_int_equal(drain_epoch(alone, NULL, wanted), N_BATCHES);
-    pst_loader_close(&alone);
+    assert_int_equal(drain_alone(dataset, options, 0, wanted), N_BATCHES);
 }
 
 static void a_killed_service_changes_no_batch(void **state)
@@ -103,13 +100,11 @@ static void a_stopped_service_costs_one_deadline(void **state)
     const struct pst_loader_options options = plain(cache);
     pst_loader *loader = open_loader(dataset, &options);
     assert_int_equal(kill(service, SIGSTOP), 0);
-    begin_epoch(loader, 0);
-    assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+    assert_int_equal(run_epoch(loader, 0, hashes), N_BATCHES);
     assert_memory_equal(hashes, wanted, sizeof hashes);
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
     assert_int_equal(kill(service, SIGCONT), 0);
-    begin_epoch(loader, 0);
-    assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+    assert_int_equal(run_epoch(loader, 0, hashes), N_BATCHES);
     assert_memory_equal(hashes, wanted, sizeof hashes);
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
     /* The service has read what it was asked for before it was stopped. */
@@ -244,8 +239,7 @@ static void killed_clients_leave_nothing(void **state)
         pst_cache *cache = serve_fixture_open_host();
         const struct pst_loader_options options = plain(cache);
         pst_loader *loader = open_loader(dataset, &options);
-        begin_epoch(loader, 0);
-        assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+        assert_int_equal(run_epoch(loader, 0, hashes), N_BATCHES);
         assert_memory_equal(hashes, wanted, sizeof hashes);
         assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], 0);
         pst_loader_close(&loader);

@@ -43,9 +43,7 @@ SERVE_TEAR_DOWN(&dataset)
 static uint64_t run(pst_loader *loader, uint64_t epoch)
 {
     uint64_t hashes[N_BATCHES], before = stats_of(loader).n_reads;
-    struct pst_error err;
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+    assert_int_equal(run_epoch(loader, epoch, hashes), N_BATCHES);
     assert_memory_equal(hashes, wanted[epoch], sizeof hashes);
     return stats_of(loader).n_reads - before;
 }

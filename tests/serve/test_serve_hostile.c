@@ -348,10 +348,7 @@ static void a_job_that_stands_still_stops_nobody(void **state)
         open_made(directory, "many.pst",
                   &(struct make_options){.n_samples = N_MANY, .images = MAKE_RAW_SAME});
     struct pst_loader_options options = options_of(NULL);
-    pst_loader *alone = open_loader(set, &options);
-    assert_ok(pst_loader_begin(alone, 1, &err));
-    size_t n = drain_epoch(alone, NULL, many);
-    pst_loader_close(&alone);
+    size_t n = drain_alone(set, options, 1, many);
     serve_fixture_start(&fixture, NULL);
     options = options_of(fixture.socket);
     pst_loader *still = open_loader(set, &options);
@@ -360,8 +357,7 @@ static void a_job_that_stands_still_stops_nobody(void **state)
     pst_batch_release(batch);
     assert_int_equal(stats_of(still).n_shared, 1);
     pst_loader *other = open_loader(set, &options);
-    assert_ok(pst_loader_begin(other, 1, &err));
-    assert_int_equal(drain_epoch(other, NULL, hashes), n);
+    assert_int_equal(run_epoch(other, 1, hashes), n);
     assert_memory_equal(hashes, many, n * sizeof *hashes);
     assert_true(stats_of(other).n_shared > 0);
     pst_loader_close(&other);
@@ -402,10 +398,7 @@ static void a_job_ahead_of_a_paused_one_gets_its_batches(void **state)
         open_made(directory, "ahead.pst",
                   &(struct make_options){.n_samples = N_MANY, .images = MAKE_RAW_SAME});
     struct pst_loader_options options = options_of(NULL);
-    pst_loader *alone = open_loader(set, &options);
-    assert_ok(pst_loader_begin(alone, 0, &err));
-    size_t n = drain_epoch(alone, NULL, hashes);
-    pst_loader_close(&alone);
+    size_t n = drain_alone(set, options, 0, hashes);
     serve_fixture_start(&fixture, NULL);
     options = options_of(fixture.socket);
     pst_loader *paused = open_loader(set, &options);

@@ -336,9 +336,7 @@ struct late {
 static void *begin_late(void *arg)
 {
     struct late *late = arg;
-    struct pst_error err;
-    assert_ok(pst_loader_begin(late->loader, late->epoch, &err));
-    late->n = drain_epoch(late->loader, NULL, late->hashes);
+    late->n = run_epoch(late->loader, late->epoch, late->hashes);
     return NULL;
 }
 
@@ -401,7 +399,6 @@ static void a_sibling_that_stands_still_is_not_awaited(void **state)
     (void)state;
     struct jobs jobs = {.dataset = sets[PNG], .n = 1};
     uint64_t expected[BATCHES_MAX], got[BATCHES_MAX];
-    struct pst_error err;
     jobs.options[0] = options_of(COLOURS, 0);
     open_jobs(&jobs);
     begin(&jobs, 0);
@@ -409,8 +406,7 @@ static void a_sibling_that_stands_still_is_not_awaited(void **state)
     const struct pst_loader_options options = options_of(COLOURS, 1);
     pst_loader *loader = open_job(jobs.dataset, options);
     size_t n = drain_alone(jobs.dataset, options, 1, expected);
-    assert_ok(pst_loader_begin(loader, 1, &err));
-    assert_int_equal(drain_epoch(loader, NULL, got), n);
+    assert_int_equal(run_epoch(loader, 1, got), n);
     assert_memory_equal(got, expected, n * sizeof *got);
     assert_int_equal(stats_of(loader).n_shared, n);
     pst_loader_close(&loader);
@@ -428,11 +424,9 @@ struct runner {
 static void *run_job(void *arg)
 {
     struct runner *runner = arg;
-    struct pst_error err;
     pst_loader *loader = open_job(sets[JPEG_FILES], runner->options);
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
-        assert_ok(pst_loader_begin(loader, epoch, &err));
-        runner->n[epoch] = drain_epoch(loader, NULL, runner->hashes[epoch]);
+        runner->n[epoch] = run_epoch(loader, epoch, runner->hashes[epoch]);
     }
     pst_loader_close(&loader);
     return NULL;
@@ -484,10 +478,8 @@ static void drain_bare(struct bare *bare, pst_dataset *dataset, struct pst_loade
                        uint64_t epoch)
 {
     uint64_t got[BATCHES_MAX];
-    struct pst_error err;
     options.batch_size = 8;
-    assert_ok(pst_loader_begin(bare->loader, epoch, &err));
-    size_t n = drain_epoch(bare->loader, NULL, got);
+    size_t n = run_epoch(bare->loader, epoch, got);
     assert_int_equal(drain_alone(dataset, options, epoch, want[0]), n);
     assert_memory_equal(got, want[0], n * sizeof got[0]);
 }

@@ -75,13 +75,11 @@ static int stop(void **state)
 /* A loader of the data set that is well takes an epoch. It has all of it from the service. */
 static void check_well(bool shares, uint64_t epoch)
 {
-    struct pst_error err;
     uint64_t hashes[N_BATCHES];
     pst_cache *cache = shares ? NULL : serve_fixture_open_host();
     const struct pst_loader_options options = options_of(cache, shares ? "well" : NULL);
     pst_loader *loader = open_loader(well, &options);
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+    assert_int_equal(run_epoch(loader, epoch, hashes), N_BATCHES);
     if (epoch == 0)
         assert_memory_equal(hashes, wanted, sizeof hashes);
     struct pst_loader_stats stats = stats_of(loader);
@@ -134,11 +132,9 @@ static void open_victim(struct victim *victim)
 static void *run_victim(void *arg)
 {
     struct victim *victim = arg;
-    struct pst_error err;
     if (victim->opens)
         open_victim(victim);
-    assert_ok(pst_loader_begin(victim->loader, 0, &err));
-    victim->n = drain_epoch(victim->loader, NULL, victim->hashes);
+    victim->n = run_epoch(victim->loader, 0, victim->hashes);
     return NULL;
 }
 

@@ -89,7 +89,6 @@ static void a_job_gets_what_it_would_make(void **state)
     for (int kind = 0; kind < 2; kind++)
         for (uint32_t batch_size = 1; batch_size < 60; batch_size += 29) {
             uint64_t want[BATCHES_MAX], got[BATCHES_MAX];
-            struct pst_error err;
             pst_dataset *dataset = kind ? mixed : uniform;
             struct pst_loader_options options =
                 kind ? all_options(batch_size) : image_options(batch_size);
@@ -101,8 +100,7 @@ static void a_job_gets_what_it_would_make(void **state)
             options.share = NULL;
             for (uint64_t epoch = 3; epoch < 5; epoch++) {
                 size_t n = drain_alone(dataset, options, epoch, want);
-                assert_ok(pst_loader_begin(loader, epoch, &err));
-                assert_int_equal(drain_epoch(loader, NULL, got), n);
+                assert_int_equal(run_epoch(loader, epoch, got), n);
                 assert_memory_equal(got, want, n * sizeof *want);
             }
             assert_all_shared(loader);
@@ -250,8 +248,7 @@ static void a_late_job_gets_all(void **state)
         }
         second = open_job(uniform, options);
         assert_int_equal(stats_of(second).share_epoch, 0);
-        assert_ok(pst_loader_begin(second, 0, &err));
-        assert_int_equal(drain_epoch(second, NULL, got), n);
+        assert_int_equal(run_epoch(second, 0, got), n);
         assert_memory_equal(got, want, n * sizeof *want);
         assert_all_shared(second);
         pst_loader_close(&second); /* it leaves early: the first goes on */
@@ -272,9 +269,7 @@ struct late {
 static void *begin_late(void *arg)
 {
     struct late *late = arg;
-    struct pst_error err;
-    assert_ok(pst_loader_begin(late->loader, stats_of(late->loader).share_epoch + 1, &err));
-    late->n = drain_epoch(late->loader, NULL, late->hashes);
+    late->n = run_epoch(late->loader, stats_of(late->loader).share_epoch + 1, late->hashes);
     assert_all_shared(late->loader);
     pst_loader_close(&late->loader);
     return NULL;
@@ -336,17 +331,13 @@ static void a_job_that_rests_finds_the_next_epoch(void **state)
 {
     (void)state;
     uint64_t want[BATCHES_MAX], got[BATCHES_MAX];
-    struct pst_error err;
     struct pst_loader_options options = image_options(8);
     pst_loader *resting = open_job(uniform, options), *other = open_job(uniform, options);
-    assert_ok(pst_loader_begin(resting, 0, &err));
-    drain_epoch(resting, NULL, got);
+    run_epoch(resting, 0, got);
     for (uint64_t epoch = 1; epoch < 4; epoch++) {
         size_t n = drain_alone(uniform, options, epoch, want);
-        assert_ok(pst_loader_begin(other, epoch, &err));
-        assert_int_equal(drain_epoch(other, NULL, got), n);
-        assert_ok(pst_loader_begin(resting, epoch, &err));
-        assert_int_equal(drain_epoch(resting, NULL, got), n);
+        assert_int_equal(run_epoch(other, epoch, got), n);
+        assert_int_equal(run_epoch(resting, epoch, got), n);
         assert_memory_equal(got, want, n * sizeof *want);
         assert_int_equal(stats_of(resting).share_samples, (epoch + 1) * n_samples);
     }
@@ -370,8 +361,7 @@ static void a_slow_job_is_left_behind(void **state)
     assert_ok(pst_loader_next(slow, &batch, &err));
     pst_batch_release(batch);
     for (uint64_t epoch = 0; epoch < 3; epoch++) { /* more extents than the window can have */
-        assert_ok(pst_loader_begin(fast, epoch, &err));
-        assert_int_equal(drain_epoch(fast, NULL, got), n);
+        assert_int_equal(run_epoch(fast, epoch, got), n);
     }
     assert_all_shared(fast);
     assert_int_equal(drain_epoch(slow, NULL, got), n - 1);
@@ -380,8 +370,7 @@ static void a_slow_job_is_left_behind(void **state)
     assert_non_null(strstr(stats_of(slow).share_reason, "too far ahead"));
     uint64_t before = stats_of(slow).n_shared;
     drain_alone(mixed, options, 9, want);
-    assert_ok(pst_loader_begin(slow, 9, &err));
-    assert_int_equal(drain_epoch(slow, NULL, got), n);
+    assert_int_equal(run_epoch(slow, 9, got), n);
     assert_memory_equal(got, want, n * sizeof *want);
     assert_int_equal(stats_of(slow).n_shared, before + n);
     pst_loader_close(&slow);
@@ -520,8 +509,7 @@ static void without_a_service_it_goes_on_alone(void **state)
     options.share = "group";
     pst_loader *loader = open_loader(uniform, &options);
     assert_false(stats_of(loader).is_sharing);
-    assert_ok(pst_loader_begin(loader, 0, &err));
-    assert_int_equal(drain_epoch(loader, NULL, got), n);
+    assert_int_equal(run_epoch(loader, 0, got), n);
     assert_memory_equal(got, want, n * sizeof *want);
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_SHARE], n);
     assert_non_null(strstr(stats_of(loader).share_reason, "no host service"));
@@ -541,11 +529,9 @@ struct runner {
 static void *run_job(void *arg)
 {
     struct runner *runner = arg;
-    struct pst_error err;
     pst_loader *loader = open_job(mixed, all_options(runner->batch_size));
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
-        assert_ok(pst_loader_begin(loader, epoch, &err));
-        runner->n[epoch] = drain_epoch(loader, NULL, runner->hashes[epoch]);
+        runner->n[epoch] = run_epoch(loader, epoch, runner->hashes[epoch]);
     }
     struct pst_loader_stats stats = stats_of(loader);
     runner->shared = stats.n_shared > 0;

@@ -277,8 +277,7 @@ static void an_epoch_may_begin_during_an_upload(void **state)
         pst_batch_release(batch);
     }
     fake_set_delay(0);
-    assert_ok(pst_loader_begin(loader, 20, &err));
-    assert_int_equal(drain_epoch(loader, NULL, got), n);
+    assert_int_equal(run_epoch(loader, 20, got), n);
     assert_memory_equal(got, want, n * sizeof *want);
     pst_loader_close(&loader);
 }
@@ -293,8 +292,7 @@ static void alone_it_decodes_on_its_gpu(void **state)
     options.on_error = PST_ON_ERROR_REPLACE;
     size_t n = drain_alone(spoiled, options, 0, want);
     pst_loader *loader = open_job(spoiled, options);
-    assert_ok(pst_loader_begin(loader, 0, &err));
-    assert_int_equal(drain_epoch(loader, NULL, got), n);
+    assert_int_equal(run_epoch(loader, 0, got), n);
     assert_memory_equal(got, want, n * sizeof *want);
     struct pst_loader_stats stats = stats_of(loader);
     assert_true(stats.n_gpu_samples > 0);
