@@ -112,6 +112,13 @@ def host_service(path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("service") / "host.sock"
+    with host_service(path):
+        yield path
+
+
 @contextlib.contextmanager
 def memcached(path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Runs a memcached server with its socket at `path`."""
@@ -242,3 +249,21 @@ def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name in ("RANK", "WORLD_SIZE") or name.startswith(("SLURM_", "OMPI_", "PENSTOCK_")):
             monkeypatch.delenv(name)
+
+
+def write(path, schema, *samples, **options):
+    """Writes the samples and opens the data set."""
+    with ps.Writer(path, schema, **options) as writer:
+        for sample in samples:
+            writer.write(sample)
+    return ps.Dataset(path)
+
+
+def philox(counter, key):
+    """Philox-4x32-10 (Salmon et al., SC 2011): four numbers of 32 bits."""
+    c, k, low = list(counter), list(key), 0xFFFFFFFF
+    for _ in range(10):
+        first, second = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(second >> 32) ^ c[1] ^ k[0], second & low, (first >> 32) ^ c[3] ^ k[1], first & low]
+        k = [(k[0] + 0x9E3779B9) & low, (k[1] + 0xBB67AE85) & low]
+    return c

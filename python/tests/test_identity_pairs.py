@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
-from conftest import PROGRAM, encoded, host_service, memcached, picture
+from conftest import PROGRAM, encoded, memcached, picture
 from flat import keywords
 from penstock import transforms as T
 from penstock.errors import ArgumentError
@@ -81,13 +81,6 @@ def make_pair(root: Path, seed: int) -> tuple[Path, Path]:
         shutil.copytree(base, path)
         go_a_way(dice, path, base, form)
     return copies
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    path = tmp_path_factory.mktemp("service") / "host.sock"
-    with host_service(path):
-        yield path
 
 
 @pytest.fixture(scope="module")

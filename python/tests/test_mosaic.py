@@ -6,23 +6,13 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from conftest import picture
+from conftest import philox, picture
 from flat import keywords
 from penstock import transforms as T
 
 N, SIZE = 22, (32, 40)
 PER_BOX = ("labels", "centres")
 SEED = 5
-
-
-def philox(counter, key):
-    """Philox-4x32-10 (Salmon et al., 2011)."""
-    c, k, mask = list(counter), list(key), 0xFFFFFFFF
-    for _ in range(10):
-        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
-        c = [(b >> 32) ^ c[1] ^ k[0], b & mask, (a >> 32) ^ c[3] ^ k[1], a & mask]
-        k = [(k[0] + 0x9E3779B9) & mask, (k[1] + 0xBB67AE85) & mask]
-    return c
 
 
 def drawn(epoch, position, row, n, p=1.0, centre=(0.25, 0.75)):

@@ -28,7 +28,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from conftest import PER_CLASS, N, encoded, host_service, memcached, picture
+from conftest import PER_CLASS, N, encoded, memcached, picture
 from flat import keywords
 from penstock import transforms as T
 
@@ -545,13 +545,6 @@ def sets(folder: Path, packed: Path, typed: Path, tmp_path_factory: pytest.TempP
         (damaged / path.parent.name / path.name).write_bytes(content[: len(content) // 3] if bad else content)
     return {"folder": folder, "packed": packed, "typed": typed, "forms": root / "forms.pst", "jpegs": root / "jpegs.pst",
             "damaged": damaged}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    path = tmp_path_factory.mktemp("service") / "host.sock"
-    with host_service(path):
-        yield path
 
 
 @pytest.fixture(scope="module")

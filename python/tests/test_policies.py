@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import penstock as ps
-from conftest import torchvision_v2
+from conftest import philox, torchvision_v2
 from flat import keywords
 from penstock import transforms as T
 from test_torchvision import originals
@@ -22,16 +22,6 @@ v2 = torchvision_v2(module_level=True)
 F, Mode = v2.functional, v2.InterpolationMode
 SEED = 7
 NOT_GEOMETRIC = 0x80000000
-
-
-def philox(counter, key):
-    """Philox-4x32-10 (Salmon et al., SC 2011): four numbers of 32 bits."""
-    c, k, low = list(counter), list(key), 0xFFFFFFFF
-    for _ in range(10):
-        first, second = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
-        c = [(second >> 32) ^ c[1] ^ k[0], second & low, (first >> 32) ^ c[3] ^ k[1], first & low]
-        k = [(k[0] + 0x9E3779B9) & low, (k[1] + 0xBB67AE85) & low]
-    return c
 
 
 class Stream:

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import penstock as ps
-from conftest import N, encoded, picture, torchvision_v2
+from conftest import N, encoded, philox, picture, torchvision_v2
 from flat import keywords
 from penstock import transforms as T
 from penstock.errors import ArgumentError

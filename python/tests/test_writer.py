@@ -10,18 +10,11 @@ import torch
 from PIL import Image as PilImage
 
 import penstock as ps
-from conftest import N, encoded, picture
+from conftest import N, encoded, picture, write
 from flat import keywords
 
 PNG = encoded(picture(0, 9, 7), "PNG")
 JPEG = encoded(picture(0, 9, 7), "JPEG")
-
-
-def write(path, schema, *samples, **options):
-    with ps.Writer(path, schema, **options) as writer:
-        for sample in samples:
-            writer.write(sample)
-    return ps.Dataset(path)
 
 
 def test_original_bytes_pass_through(tmp_path):

@@ -12,18 +12,11 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from conftest import CLASSES, N, encoded, picture
+from conftest import CLASSES, N, encoded, picture, write
 from penstock import pli
 
 PIXELS = picture(3, 70, 90)
 LABELS = np.repeat(np.arange(7, dtype=np.uint8), 10)[:, None].repeat(90, 1)
-
-
-def write(path, schema, *samples, **options):
-    with ps.Writer(path, schema, **options) as writer:
-        for sample in samples:
-            writer.write(sample)
-    return ps.Dataset(path)
 
 
 def test_arrays_and_pngs_become_pli(tmp_path):
