@@ -75,7 +75,7 @@ def taken(symbols: dict[str, str], package: Path) -> tuple[set[str], list[str]]:
     """Returns the functions of the private node, and those of them that are not psti_ or that the Python package does not call."""
     private = {name for name, version in symbols.items() if version == "PENSTOCK_PRIVATE"}
     called: set[str] = set()
-    for source in sorted(package.rglob("_native*.c")):
+    for source in sorted(package.rglob("native*.c")):
         called.update(re.findall(r"\b(psti_\w+)\s*\(", code_only(source.read_text())))
     findings = [f"{name} is private, and is not psti_" for name in sorted(private) if not name.startswith("psti_")]
     findings += [f"{name} is exported for the Python package, which does not call it" for name in sorted(private - called)]

@@ -19,7 +19,7 @@ from conftest import N, encoded, philox, picture, torchvision_v2
 from flat import keywords
 from penstock import transforms as T
 from penstock.errors import ArgumentError
-from test_policies import below, philox, unit
+from test_policies import below, unit
 
 SEED = 7
 CROP = [T.RandomCrop((20, 24)), T.RandomHorizontalFlip()]

@@ -43,8 +43,8 @@ enum pst_status psti_dataset_check_identity(const pst_dataset *dataset, struct p
 enum pst_status psti_dataset_file_at(const pst_dataset *dataset, uint32_t i_file, int *at,
                                      char *name, size_t capacity, struct pst_error *err);
 
-/* The stamp (base/files/stamp.h) of a folder's file when the folder was opened. A file with another one
- * was replaced or changed since. 0: not known, as for shards, which may grow. Any thread. */
+/* The stamp (base/files/stamp.h) of a folder's file when the folder was opened. A file with another
+ * one was replaced or changed since. 0: not known, as for shards, which may grow. Any thread. */
 uint64_t psti_dataset_file_stamp(const pst_dataset *dataset, uint32_t i_file);
 
 /* Where the disk has the file, for the order in which files are read: less is further ahead. In a

@@ -1,7 +1,7 @@
 /* plan_solve.h - the solver of plans: in which form to store samples, what to cache and where to
  * decode, so that a machine gives the most samples per second, or stores or costs the least.
  *
- * The Python package calls this (_native_plan.c), and no C program is known to need it. So it is
+ * The Python package calls this (native_plan.c), and no C program is known to need it. So it is
  * no public header, and its functions are in the private node of src/penstock.map.
  *
  * The caller lists the ways in which the samples of each class may be kept and prepared, with what

@@ -1,6 +1,6 @@
 /* stall_predict.h - predictions: how fast a training run is on a machine, and what it waits for.
  *
- * The Python package calls this (_native_stall.c), and no C program is known to need it. So it is
+ * The Python package calls this (native_stall.c), and no C program is known to need it. So it is
  * no public header, and its functions are in the private node of src/penstock.map.
  *
  * The model takes what one sample needs of each resource (its demands) and how much of each there

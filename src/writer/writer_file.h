@@ -1,4 +1,5 @@
-/* writer_file.h - the writer's directory and the files in it, which only grow (base/files/output.h). */
+/* writer_file.h - the writer's directory and the files in it, which only grow
+ * (base/files/output.h). */
 #ifndef PST_WRITER_WRITER_FILE_H
 #define PST_WRITER_WRITER_FILE_H
 

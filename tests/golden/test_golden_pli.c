@@ -8,7 +8,7 @@
 
 #include <penstock/pli.h>
 
-#include "base/cpu.h"
+#include "base/machine/cpu.h"
 #include "pli/decode/pli_decode_int.h"
 
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #include "../dataset/folder_test.h"
 
 #include "base/fault.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 #include "dataset/dataset.h"
 #include "share/share_dataset_options.h"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Union
+from typing import Any
 
 from .. import _native
 from ..base import options as _options
@@ -17,7 +17,7 @@ from .schema import REQUIRED, Array, FieldSpec, Int, Json, Keypoints, Mask, spec
 
 __all__ = ["Writer"]
 
-Path = Union[str, os.PathLike[str]]
+Path = str | os.PathLike[str]
 _Prepared = tuple[dict[str, Any], list[tuple[str, PenstockError]]]
 
 CREATE, RESUME, APPEND = 0, 1, 2
@@ -166,13 +166,13 @@ class Writer:
         values: dict[str, Any] = {}
         kept: list[tuple[str, PenstockError]] = []
         # Masks come last, because one that is missing gets the size of the sample's image.
-        for field, spec in sorted(self._specs.items(), key=lambda item: isinstance(item[1], Mask)):
+        for field, kind in sorted(self._specs.items(), key=lambda item: isinstance(item[1], Mask)):
             reasons: list[PenstockError] = []
             try:
-                if spec.missing is not REQUIRED and sample.get(field) is None and not self._is_null(spec, field, sample):
-                    values[field] = spec.absent(self._image_size(spec, values))
+                if kind.missing is not REQUIRED and sample.get(field) is None and not self._is_null(kind, field, sample):
+                    values[field] = kind.absent(self._image_size(kind, values))
                 else:
-                    values[field] = spec.variants(sample[field], reasons)
+                    values[field] = kind.variants(sample[field], reasons)
             except ArgumentError as error:
                 raise ArgumentError(f"field {field!r}: {error}", dataset=self._path) from None
             kept.extend((field, reason) for reason in reasons)

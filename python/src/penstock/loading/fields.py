@@ -98,6 +98,12 @@ class FieldOptions:
             if self._output == "numpy" and field.dtype == "bfloat16":
                 raise ArgumentError(f'field {field.name!r} is bfloat16: use output="torch"')
             return options
+        return self._picture_field(field, ops, shown, options)
+
+    def _picture_field(
+        self, field: Field, ops: list[_transforms.Transform], shown: str, options: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Adds the options of an image or a mask."""
         options["own_geometry"] = field.name in self._given["own_geometry"]
         options["ignore_orientation"] = self._given["ignore_orientation"]
         if self._given["allowed_forms"] and field.name in self._given["allowed_forms"]:

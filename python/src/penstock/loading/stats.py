@@ -403,6 +403,101 @@ def _stages(raw: dict[str, Any]) -> dict[str, StageStats]:
     }
 
 
+def _storage(raw: dict[str, Any], storages: tuple[str, ...]) -> StorageStats:
+    return {
+        "kind": storages[raw["storage"]],
+        "reason": raw["storage_reason"],
+        "nbytes_read": raw["nbytes_read"],
+        "reads": raw["n_reads"],
+        "merged": raw["n_merged_reads"],
+        "nbytes_gap": raw["nbytes_gap"],
+        "ordered": raw["n_ordered_reads"],
+        "seconds": raw["read_ns"] / 1e9,
+        "fallback_direct": raw["n_fallback_direct"],
+        "partial_reads": raw["n_partial_reads"],
+    }
+
+
+def _decode(raw: dict[str, Any]) -> DecodeStats:
+    return {
+        "nbytes_decoded": raw["nbytes_decoded"],
+        "seconds": raw["decode_ns"] / 1e9,
+        "fallback_region": raw["n_fallback_region"],
+        "units": raw["n_units_decoded"],
+        "units_whole": raw["n_units_whole"],
+        "scaled": raw["n_scaled"],
+    }
+
+
+def _cache(raw: dict[str, Any], kept: tuple[str, str, str]) -> CacheStats:
+    return {
+        "hits": raw["n_cache_hits"],
+        "misses": raw["n_cache_misses"],
+        "nbytes_hit": raw["nbytes_cache_hit"],
+        "items": raw["n_cache_items"],
+        "limit": raw["cache_nbytes"],
+        "used": raw["cache_nbytes_used"],
+        "choice": f"the host cache is not used: {raw['host_reason']}" if raw["host_reason"] else kept[0],
+        "form": kept[1],
+        "resolution": kept[2],
+        "hits_training": raw["n_cache_training_hits"],
+        "recoded": raw["n_cache_recoded"],
+        "nbytes_saved": raw["nbytes_cache_saved"],
+        "not_recoded": raw["n_cache_not_recoded"],
+        "fetched": raw["n_cache_fetched"],
+        "nbytes_fetched": raw["nbytes_cache_fetched"],
+    }
+
+
+def _share(raw: dict[str, Any]) -> ShareStats:
+    return {
+        "sharing": bool(raw["is_sharing"]),
+        "batches": raw["n_shared"],
+        "copied": raw["n_shared_copied"],
+        "alone": raw["fallbacks"].get("share", (0, ""))[0],
+        "reason": raw["share_reason"],
+        "epoch": None if raw["share_epoch"] == 2**64 - 1 else raw["share_epoch"],
+        "samples": raw["share_samples"],
+        "decoded": raw["share_decoded"],
+        "decoded_shared": raw["share_decoded_shared"],
+        "decoded_apart": raw["share_decoded_apart"],
+        "read": raw["share_read"],
+        "nbytes_read": raw["share_nbytes_read"],
+        "read_shared": raw["share_read_shared"],
+        "nbytes_read_shared": raw["share_nbytes_read_shared"],
+        "cached": raw["share_cached"],
+        "given_up": raw["share_given_up"],
+    }
+
+
+def _tiers(raw: dict[str, Any]) -> dict[str, TierStats]:
+    return {
+        name: {
+            "hits": hits,
+            "nbytes": nbytes,
+            "mean_seconds": mean / 1e9,
+            "p99_seconds": p99 / 1e9,
+            "bytes_per_second": rate,
+        }
+        for name, (hits, nbytes, mean, p99, rate) in raw["tiers"].items()
+    }
+
+
+def _device(raw: dict[str, Any]) -> DeviceStats:
+    return {
+        "device": "cpu" if raw["device"] < 0 else f"cuda:{raw['device']}",
+        "cpu_samples": raw["n_cpu_samples"],
+        "gpu_samples": raw["n_gpu_samples"],
+        "gpu_fallback": raw["n_gpu_fallback"],
+        "gpu_fallback_reason": raw["gpu_fallback_reason"],
+        "gpu_again": raw["n_gpu_again"],
+        "nbytes_upload": raw["nbytes_upload"],
+        "memory_limit": raw["device_memory"],
+        "memory_used": raw["device_memory_used"],
+        "memory_peak": raw["device_memory_peak"],
+    }
+
+
 def loader_stats(
     raw: dict[str, Any],
     storages: tuple[str, ...],
@@ -425,26 +520,8 @@ def loader_stats(
             "replaced": raw["n_replaced"],
             "padded": raw["n_padded"],
         },
-        "storage": {
-            "kind": storages[raw["storage"]],
-            "reason": raw["storage_reason"],
-            "nbytes_read": raw["nbytes_read"],
-            "reads": raw["n_reads"],
-            "merged": raw["n_merged_reads"],
-            "nbytes_gap": raw["nbytes_gap"],
-            "ordered": raw["n_ordered_reads"],
-            "seconds": raw["read_ns"] / 1e9,
-            "fallback_direct": raw["n_fallback_direct"],
-            "partial_reads": raw["n_partial_reads"],
-        },
-        "decode": {
-            "nbytes_decoded": raw["nbytes_decoded"],
-            "seconds": raw["decode_ns"] / 1e9,
-            "fallback_region": raw["n_fallback_region"],
-            "units": raw["n_units_decoded"],
-            "units_whole": raw["n_units_whole"],
-            "scaled": raw["n_scaled"],
-        },
+        "storage": _storage(raw, storages),
+        "decode": _decode(raw),
         "forms": {
             "by_form": {
                 name: {"share": share, "rows": rows} for name, (share, rows) in zip(forms, raw["forms"], strict=False)
@@ -452,51 +529,9 @@ def loader_stats(
             "other": raw["n_form_rows_other"],
             "corrections": raw["n_form_corrections"],
         },
-        "cache": {
-            "hits": raw["n_cache_hits"],
-            "misses": raw["n_cache_misses"],
-            "nbytes_hit": raw["nbytes_cache_hit"],
-            "items": raw["n_cache_items"],
-            "limit": raw["cache_nbytes"],
-            "used": raw["cache_nbytes_used"],
-            "choice": f"the host cache is not used: {raw['host_reason']}" if raw["host_reason"] else kept[0],
-            "form": kept[1],
-            "resolution": kept[2],
-            "hits_training": raw["n_cache_training_hits"],
-            "recoded": raw["n_cache_recoded"],
-            "nbytes_saved": raw["nbytes_cache_saved"],
-            "not_recoded": raw["n_cache_not_recoded"],
-            "fetched": raw["n_cache_fetched"],
-            "nbytes_fetched": raw["nbytes_cache_fetched"],
-        },
-        "share": {
-            "sharing": bool(raw["is_sharing"]),
-            "batches": raw["n_shared"],
-            "copied": raw["n_shared_copied"],
-            "alone": raw["fallbacks"].get("share", (0, ""))[0],
-            "reason": raw["share_reason"],
-            "epoch": None if raw["share_epoch"] == 2**64 - 1 else raw["share_epoch"],
-            "samples": raw["share_samples"],
-            "decoded": raw["share_decoded"],
-            "decoded_shared": raw["share_decoded_shared"],
-            "decoded_apart": raw["share_decoded_apart"],
-            "read": raw["share_read"],
-            "nbytes_read": raw["share_nbytes_read"],
-            "read_shared": raw["share_read_shared"],
-            "nbytes_read_shared": raw["share_nbytes_read_shared"],
-            "cached": raw["share_cached"],
-            "given_up": raw["share_given_up"],
-        },
-        "tiers": {
-            name: {
-                "hits": hits,
-                "nbytes": nbytes,
-                "mean_seconds": mean / 1e9,
-                "p99_seconds": p99 / 1e9,
-                "bytes_per_second": rate,
-            }
-            for name, (hits, nbytes, mean, p99, rate) in raw["tiers"].items()
-        },
+        "cache": _cache(raw, kept),
+        "share": _share(raw),
+        "tiers": _tiers(raw),
         "boxes": {"dropped": raw["n_boxes_dropped"]},
         "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},
         "function": {**function},
@@ -507,18 +542,7 @@ def loader_stats(
             "slots": raw["n_slots"],
             "slots_held": raw["n_slots_held"],
         },
-        "device": {
-            "device": "cpu" if raw["device"] < 0 else f"cuda:{raw['device']}",
-            "cpu_samples": raw["n_cpu_samples"],
-            "gpu_samples": raw["n_gpu_samples"],
-            "gpu_fallback": raw["n_gpu_fallback"],
-            "gpu_fallback_reason": raw["gpu_fallback_reason"],
-            "gpu_again": raw["n_gpu_again"],
-            "nbytes_upload": raw["nbytes_upload"],
-            "memory_limit": raw["device_memory"],
-            "memory_used": raw["device_memory_used"],
-            "memory_peak": raw["device_memory_peak"],
-        },
+        "device": _device(raw),
         "workers": raw["n_workers"],
         "worker_seconds": {
             "busy": raw["decode_ns"] / 1e9,
@@ -530,11 +554,7 @@ def loader_stats(
         "fallbacks": {name: count for name, (count, _) in raw["fallbacks"].items()},
         "fallback_reasons": {name: reason for name, (_, reason) in raw["fallbacks"].items()},
         "epoch": epoch,
-        "ranks": {
-            "rank": ranks[0],
-            "world_size": ranks[1],
-            "from": ranks[2],
-        },
+        "ranks": {"rank": ranks[0], "world_size": ranks[1], "from": ranks[2]},
         "stages": _stages(raw["meter"]),
         "step": _steps(raw["meter"], raw["n_workers"]),
         "queues": _queues(raw["meter"]),

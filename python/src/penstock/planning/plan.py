@@ -437,7 +437,7 @@ def _data(
     made: dict[str, Any] = {
         "kind": plan_file.KIND,
         "version": plan_file.VERSION,
-        "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "penstock": _native.version,
         "data": {name: subject[name] for name in _SUBJECT if name in subject},
         "field": field,

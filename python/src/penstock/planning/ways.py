@@ -361,7 +361,7 @@ def _solve_one(
     only: Sequence[str] | None,
 ) -> Solution:
     ways = [way for way in ways_of(classes, report, limits, cache_form) if only is None or way.form in only]
-    missing = {i for i in range(len(classes))} - {way.i_class for way in ways}
+    missing = set(range(len(classes))) - {way.i_class for way in ways}
     # A class that cannot have the form keeps what it has.
     ways += [way for way in ways_of(classes, report, limits, cache_form) if way.i_class in missing]
     if not ways:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any, ClassVar, Union
+from typing import Any, ClassVar
 
 from ..base.public import public
 from ..errors import ArgumentError
 
 __all__ = ["Transform"]
 
-Size = Union[int, Sequence[int]]
-Padding = Union[int, Sequence[int]]
-Fill = Union[float, Sequence[float]]
-Jitter = Union[float, Sequence[float]]
+Size = int | Sequence[int]
+Padding = int | Sequence[int]
+Fill = float | Sequence[float]
+Jitter = float | Sequence[float]
 
 #: Means of ImageNet's channels (red, green, blue), as torchvision has them, for ``transforms.Normalize``.
 IMAGENET_MEAN: tuple[float, float, float] = (0.485, 0.456, 0.406)

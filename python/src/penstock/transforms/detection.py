@@ -11,7 +11,7 @@ import numbers
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 from ..base.public import public
 from .base import (
@@ -51,7 +51,7 @@ FOR_ANNOTATIONS = frozenset((_MAP_LABELS, _SANITIZE_BOXES))
 _MAX_CHOICES = 16  # of sizes and overlaps
 _MAX_FACTOR = 1000
 
-Labels = Union[Mapping[int, int], Sequence[int], Sequence[Sequence[int]]]
+Labels = Mapping[int, int] | Sequence[int] | Sequence[Sequence[int]]
 
 
 def _factors(op: object, name: str, value: object, low: float, high: float) -> list[float]:

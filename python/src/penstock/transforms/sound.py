@@ -13,7 +13,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 from ..base.public import public
 from ..errors import ArgumentError
@@ -37,7 +37,7 @@ __all__ = [
     "TimeMask",
 ]
 
-Range = Union[float, Sequence[float]]
+Range = float | Sequence[float]
 
 # Numbers of include/penstock/audio.h, which pins them.
 _MONO, _RESAMPLE, _RANDOM_CLIP, _CENTER_CLIP, _PAD_TO, _GAIN, _NOISE = 1, 2, 3, 4, 5, 6, 7

@@ -217,7 +217,7 @@ class _Analysis:
         return {
             "kind": KIND,
             "version": VERSION,
-            "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "penstock": _native.version,
             "subject": self._subject(form, decode),
             "machine": self._machine(storage),

@@ -79,7 +79,7 @@ def build(
     data: dict[str, Any] = {
         "kind": KIND,
         "version": VERSION,
-        "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "penstock": _native.version,
         "subject": _subject(steered, paths, batch_size, demands, n_accelerators),
         "machine": machine_found,

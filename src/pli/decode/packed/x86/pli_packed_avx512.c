@@ -5,8 +5,8 @@
  * group has its own 64-bit lane. A multishift takes the 8 residuals of each lane, and a matrix of
  * bits for each lane extends their signs. Samples come last, of all planes at once. The chain from
  * row to row is as long as unpacking a row takes, and the chains of planes do not wait for each
- * other. Tests compile this file against SIMDe (base/machine/avx512.h), so that it also runs on machines
- * without AVX-512. */
+ * other. Tests compile this file against SIMDe (base/machine/avx512.h), so that it also runs on
+ * machines without AVX-512. */
 #include "pli/decode/packed/pli_packed.h"
 
 #if defined(__x86_64__)
