@@ -45,7 +45,7 @@ enum pst_status psti_dataset_walk_listing(struct psti_walk *walk,
 /* Notes an entry that is no image. kind NULL: its name tells the kind. */
 enum pst_status psti_dataset_walk_leave_out(struct psti_walk *walk, const char *name,
                                             const char *kind);
-/* Runs `take` on the folder from its beginning. Images go to `files`. */
+/* Walks the folder from its root and calls `take` for each file. Images go to `files`. */
 enum pst_status psti_dataset_walk_run(struct psti_folder *folder, const char *below,
                                       struct psti_dataset_files *files,
                                       enum pst_status (*take)(struct psti_walk *),

@@ -1,5 +1,6 @@
 /* dataset_handle.c - the common handle of all kinds of data sets: made, owned, freed, and what it
- * states of itself. Any thread, but close of the last owner. */
+ * states of itself. Any thread may call these functions. Only the close of the last owner must
+ * be alone. */
 #include "dataset/dataset_int.h"
 
 #include "base/alloc.h"

@@ -131,8 +131,8 @@ struct psti_kept {
     struct psti_serve_extent *extents[];
 };
 
-/* What a group does when the thread of one of its streams has come to something. All of these run
- * on the loop's thread. */
+/* A group's answers to its streams: a stream's thread is open, has made an extent, has failed,
+ * or has ended. The loop's thread runs all of them. */
 struct psti_stream_events {
     void (*opened)(struct psti_serve_stream *stream, enum pst_status status,
                    const struct psti_stream_layout *layout, const struct pst_error *err);

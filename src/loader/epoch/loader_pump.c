@@ -119,8 +119,8 @@ static bool goes_before(const struct psti_loader_task *a, const struct psti_load
     return a->items.block_nbytes > b->items.block_nbytes;
 }
 
-/* A gathering makes hundreds of rows ready at once, so that looking for a place by length would
- * take long. They stand in the order of their batches alone. */
+/* Finds the task's place in the list of ready tasks by its batch alone. A gathering makes
+ * hundreds of rows ready at once: to sort them by their length, too, would take long. */
 static struct psti_loader_task **place_by_step(pst_loader *loader, struct psti_loader_task *task)
 {
     uint32_t n = loader->options.prefetch, at = (uint32_t)(task->job - loader->queue.ring);
@@ -195,7 +195,8 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
     psti_loader_storage_submit_more(loader, &task->items);
 }
 
-/* A loader on a shelf looks up its rows as soon as it can, because others may wait for them. */
+/* A loader on a shelf gathers no rows: it looks each up as soon as it can, because other loaders
+ * of the shelf may wait for its items. */
 static bool gathers(const pst_loader *loader) { return loader->gather.pays; }
 
 /* Reads under way at a time of which the storage has more than this for each read are worth
@@ -280,8 +281,8 @@ static bool is_needed(const pst_loader *loader)
             (loader->queue.pending && loader->queue.pending->job == job));
 }
 
-/* Begins a gathering, if none is under way: when all rows that it wants can be looked up, or the
- * caller's next batch is among them, and half of the memory and enough tasks are free. False: not
+/* Begins a gathering, if none is under way. It needs half of the arena and enough tasks free;
+ * and all rows that it wants can be looked up, or the caller's next batch is among them. False: not
  * now. */
 static bool begin_gathering(pst_loader *loader)
 {

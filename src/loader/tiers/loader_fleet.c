@@ -39,7 +39,7 @@
 /* At the end of an epoch the last copies get so many timeouts to arrive. */
 #define SETTLE_TIMEOUTS 10
 
-/* Sets a part of host_memory aside for copies of offered items. */
+/* Sets a part of host_memory aside for copies of items on their way to the servers. */
 static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_slots *slots,
                                   bool *in_use, struct pst_error *err)
 {
@@ -202,7 +202,8 @@ static void ask_here(struct psti_loader_worker *worker)
         (void)take_got(loader, source);
 }
 
-/* What became of an offered item. The offer's flag says if the cache has space reserved for it. */
+/* Ends the offer of an item: counts what became of it. The offer's flag says if the cache has
+ * space reserved for the item. */
 static void offer_is_done(const struct psti_fleet_offer *offer, enum psti_fleet_outcome outcome)
 {
     pst_loader *loader = offer->user;

@@ -40,8 +40,9 @@ enum {
 };
 
 struct psti_loader_tier_ops {
-    /* A request takes the place of the source's read, which the tier has submitted if it brings
-     * nothing. Else the source has no read at first: what the tier does not bring is read then. */
+    /* True: a request takes the place of the source's read; if the tier does not bring the item,
+     * it submits that read itself. False: the source has no read at first; the loader reads the
+     * item later if the tier has not brought it. */
     bool stands_in;
 
     /* Life. The caller's thread, while no worker runs. */

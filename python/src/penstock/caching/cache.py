@@ -248,8 +248,8 @@ def _stored_nbytes(dataset: Dataset) -> tuple[Any, int]:
 
 
 def plan_bytes(plan: Any, dataset: Dataset) -> Any:
-    """Converts the argument ``cache_plan`` of a loader: a byte for each sample of the whole data set. What chooses them, by its
-    method `of`, is asked."""
+    """Converts the argument ``cache_plan`` of a loader: a byte for each sample of the whole data set, not 0 if the cache may admit
+    it. An object that chooses samples has a method `of`, which is called."""
     import numpy as np
 
     n = dataset._count

@@ -103,7 +103,7 @@ _USUAL = ("batch_size", "transforms", "size", "fields", "per_box", "labels", "ma
 
 
 def _given_of_usual(given: argparse.Namespace) -> list[str]:
-    """Returns the options that say something of the loader of DATA."""
+    """Returns the options of the loader that is made for DATA."""
     return ["--" + name.replace("_", "-") for name in _USUAL if getattr(given, name) not in (None, False)]
 
 
@@ -113,7 +113,7 @@ def _refuse_usual(given: argparse.Namespace, why: str) -> None:
 
 
 def _per_box(text: str | None) -> Any:
-    """Returns names, or a dict of boxes by name where one says A=BOXES."""
+    """Returns names of fields; if any is written A=BOXES, a dict: field A to the field of its boxes."""
     names = words_of(text)
     if names is None or not any("=" in name for name in names):
         return names
@@ -595,7 +595,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _old_names() -> Iterator[None]:
-    """Tells of old names of options and members of files in a line of the command, without places in Python files."""
+    """Prints warnings of old names as lines of the command, without file and line of a Python program."""
     show = warnings.showwarning
 
     def say(

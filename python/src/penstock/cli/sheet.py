@@ -184,7 +184,7 @@ def _point(draw: Any, x: int, y: int, visible: bool, color: _Color) -> None:
 
 
 def _resized(mask: npt.NDArray[np.int32], height: int, width: int) -> npt.NDArray[np.int32]:
-    """Returns the labels in the middle of what each pixel of the picture covers."""
+    """Makes a label map smaller: each pixel of the picture has the label in the middle of what it covers."""
     rows = (2 * np.arange(height) + 1) * mask.shape[0] // (2 * height)
     columns = (2 * np.arange(width) + 1) * mask.shape[1] // (2 * width)
     found: npt.NDArray[np.int32] = mask[rows[:, None], columns]

@@ -69,7 +69,7 @@ def _check(given: argparse.Namespace) -> None:
 
 
 def _sheet_maker() -> Callable[..., Sheet]:
-    """Returns what makes a sheet. UnsupportedError: there is no Pillow."""
+    """Returns the class Sheet, which needs Pillow. UnsupportedError: Pillow is not installed."""
     try:
         from .sheet import Sheet
     except ImportError as error:
@@ -132,7 +132,7 @@ def view_verb(words: Sequence[str]) -> tuple[str | bytes, int]:
 
 
 def _draw(samples: _samples.Samples, sheet: Sheet, numbers: range, given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Draws all samples, one at a time in memory. Returns what JSON has of each."""
+    """Draws all samples, one at a time in memory. Returns the entry of each in the JSON output."""
     meter, tiles = Meter(given.quiet), []
     wanted = [(number, given.epoch + later) for number in numbers for later in range(given.epochs)]
     try:

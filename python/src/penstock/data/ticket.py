@@ -1,4 +1,4 @@
-"""What stands for a batch of a loader where torch's DataLoader hands on the numbers of samples."""
+"""A ticket takes the place of a list of sample numbers in torch's DataLoader: it stands for a batch that a Loader makes."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .. import _native
 from ..base import options
 from ..errors import ArgumentError, LimitError
 
-# The order of enum psti_stall_resource.
+# Names of resources, in the order of enum psti_stall_resource.
 RESOURCES = ("accelerator", "cores", "workers", "storage", "reads", "network", "link", "gpu", "cache")
 
 # Members of struct psti_stall_setup that come from each section of a report, by equal names.
