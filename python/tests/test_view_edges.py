@@ -17,6 +17,7 @@ import pytest
 from PIL import Image as PilImage
 
 import penstock as ps
+from penstock import cli
 from penstock.cli import main, samples
 
 NOISE = np.random.default_rng(1).integers(0, 255, (48, 64, 3), dtype=np.uint8)
@@ -174,7 +175,9 @@ def test_an_interruption_leaves_no_file(folder: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals(folder: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "penstock.cli.main", "view", "f", "0:2", "--epochs", "2000", "-c", "60", "-s", "64"]
-    process = subprocess.Popen(command, env={**os.environ, "PENSTOCK_PROGRESS_SECONDS": "0"}, stderr=subprocess.PIPE)
+    environment = {**os.environ, "PENSTOCK_PROGRESS_SECONDS": "0"}
+    # A background job ignores SIGINT, and so would its children.
+    process = subprocess.Popen(["env", "--default-signal=INT", *command], env=environment, stderr=subprocess.PIPE)
     assert process.stderr is not None and process.stderr.readline().startswith(b"view: ")
     process.send_signal(number)
     rest = process.stderr.read()
@@ -185,7 +188,7 @@ def test_signals(folder: Path, number: signal.Signals) -> None:
 def test_without_pillow(folder: Path, fails: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name == "penstock.cli.sheet" or name.partition(".")[0] == "PIL"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr(ps, "_view_sheet", raising=False)
+    monkeypatch.delattr(cli, "sheet", raising=False)
     monkeypatch.setitem(sys.modules, "PIL", None)
     error = fails(1, "f", "0", says="view draws with Pillow, which this Python does not have")["error"]
     assert error["status"] == "UNSUPPORTED" and error["text"].endswith("-m pip install 'penstock[view]'")
