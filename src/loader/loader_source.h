@@ -68,8 +68,8 @@ struct psti_loader_source {
     struct psti_draw draw;
 };
 
-/* What a row waits for, or has waited for: it changes when the worker that takes the row from the
- * ready list, or makes it itself, takes what has come. */
+/* A row's state names what the row waits for, or has waited for. A worker takes the row from the
+ * ready list, or makes it itself; the state changes when that worker takes what has come. */
 enum psti_loader_row_state {
     PSTI_LOADER_ROW_ASKED,   /* for what its tiers were asked for, the storage among them */
     PSTI_LOADER_ROW_READING, /* for reads of items that a tier was asked for in vain */
@@ -115,7 +115,7 @@ size_t psti_loader_source_buffer_nbytes(const pst_loader *loader,
 enum pst_status psti_loader_source_take_read(const pst_loader *loader, uint64_t sample,
                                              struct psti_loader_source *source,
                                              const struct psti_read *read, struct pst_error *err);
-/* What the index, or the head of a kept item, says of raw pixels. */
+/* Returns what the index, or the head of a kept item, says of raw pixels. */
 struct pst_image_info psti_loader_source_raw_info(const struct psti_loader_source *source);
 
 #endif

@@ -14,7 +14,7 @@ struct psti_loader_queues {
     uint64_t n_asked, rows_reading, rows_ready, batches_running, batches_ready;
 };
 
-/* What a loader counts and measures. */
+/* The counters of a loader, its clocks, and its trace. */
 struct psti_loader_meters {
     struct pst_loader_stats stats; /* counters; the lock guards them */
     struct psti_meter_steps steps;
@@ -40,7 +40,7 @@ void psti_loader_meter_answer(pst_loader *loader, enum pst_status status);
 /* Something is about to change that decides what the caller waits for. Returns the time, or 0 if it
  * was not read because the caller does not wait. */
 int64_t psti_loader_meter_tick(pst_loader *loader);
-/* The same where the time was just read; 0: it is read if it is needed. */
+/* Does as psti_loader_meter_tick. now_ns: the time if the caller has just read it, else 0. */
 void psti_loader_meter_tick_at(pst_loader *loader, int64_t now_ns);
 
 /* Sums over workers. The caller's thread is the only one where there are none. */

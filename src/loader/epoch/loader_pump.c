@@ -357,28 +357,28 @@ static bool look_up_next(pst_loader *loader)
     return true;
 }
 
-/* What is to be submitted together: for each tier of the loader; the last is the storage's. */
+/* The sources that are going to be submitted together: a list for each tier of the loader. The last
+ * list is the storage's. */
 struct parts {
     struct psti_loader_asked asked[PSTI_LOADER_TIERS];
     uint32_t n_reads_max;
 };
 
+/* Counts the sources in the lists of the loader's first n tiers. */
+static uint32_t count_asked(const struct parts *parts, uint32_t n)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += parts->asked[i].n;
+    return sum;
+}
+
 /* True if another row fits, whatever it needs. */
 static bool has_room(const pst_loader *loader, const struct parts *parts)
 {
-    uint32_t n_items = loader->plan.n_items, n_others = 0, last = loader->tiers.n - 1;
-    for (uint32_t i = 0; i < last; i++)
-        n_others += parts->asked[i].n;
+    uint32_t n_items = loader->plan.n_items, last = loader->tiers.n - 1;
     return parts->asked[last].n + n_items <= parts->n_reads_max &&
-           n_others + n_items <= PSTI_LOADER_ASKED_MAX;
-}
-
-static bool is_empty(const pst_loader *loader, const struct parts *parts)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < loader->tiers.n; i++)
-        n += parts->asked[i].n;
-    return n == 0;
+           count_asked(parts, last) + n_items <= PSTI_LOADER_ASKED_MAX;
 }
 
 /* Finds a task whose requests can be submitted and adds them to `parts`. NULL: nothing more now. */
@@ -427,7 +427,7 @@ static bool submit_some(pst_loader *loader)
         return false;
     while (has_room(loader, &parts) && next_task(loader, &parts))
         ;
-    if (is_empty(loader, &parts))
+    if (count_asked(&parts, loader->tiers.n) == 0)
         return false;
     loader->queue.pump_again = true;
     pthread_mutex_unlock(loader->lock);

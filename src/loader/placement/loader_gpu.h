@@ -113,7 +113,7 @@ struct psti_loader_gpu_worker {
     bool host_only; /* the row is not decoded on the GPU */
 };
 
-/* What follows is in the order of calls: a file calls those above it. */
+/* Files are in the order of calls: a file calls functions of those above it. */
 
 /* loader_gpu_size.c */
 /* Sets the expected item of a field: the mean of some items that the GPU decodes. */

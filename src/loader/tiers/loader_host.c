@@ -107,16 +107,12 @@ static void cancel(pst_loader *loader)
 /* Looks for the service again if it was lost. */
 static void begin(pst_loader *loader)
 {
-    struct psti_cache_shape shape;
     struct psti_share_cache *found = NULL, *lost = loader->tiers.host;
-    uint32_t items[PST_MAX_FIELDS];
     struct pst_error err;
     pst_error_clear(&err);
     if (!psti_share_cache_is_lost(lost))
         return;
-    psti_share_cache_shape(loader->dataset, &shape, items);
-    shape.forms = loader->kept.key;
-    if (open_session(loader, &shape, RENEW_WAIT_NS, &found, &err) != PST_OK) {
+    if (open_session(loader, &loader->kept.shape, RENEW_WAIT_NS, &found, &err) != PST_OK) {
         psti_log(PST_LOG_WARNING, "loader", "this epoch goes without the host service: %s",
                  err.text);
         pthread_mutex_lock(loader->lock);
@@ -160,23 +156,27 @@ static void count_miss(pst_loader *loader)
         psti_loader_fell_back(loader, PST_FALLBACK_HOST, 1);
 }
 
+/* Asks for an item of a sample that the plan admits, or only looks for one of another sample. */
+static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_source *source,
+                                  struct psti_cache_span *span)
+{
+    uint32_t number = psti_loader_kept_number(loader, source);
+    uint64_t nbytes = source->item.nbytes;
+    if (psti_loader_kept_admits(loader, source->sample))
+        return psti_share_cache_ask(loader->tiers.host, source->sample, number, nbytes, span);
+    return psti_share_cache_look(loader->tiers.host, source->sample, number, nbytes, span) ==
+                   PSTI_CACHE_HIT
+               ? PSTI_CACHE_HIT
+               : PSTI_CACHE_PASS;
+}
+
 static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
                                struct pst_error *err)
 {
     struct psti_cache_span span;
-    uint32_t number = psti_loader_kept_number(loader, source);
-    (void)err;
-    uint64_t nbytes = source->item.nbytes;
-    enum psti_cache_answer answer;
     int64_t start = psti_clock_ns();
-    if (!loader->kept.plan || loader->kept.plan[source->sample])
-        answer = psti_share_cache_ask(loader->tiers.host, source->sample, number, nbytes, &span);
-    else if (psti_share_cache_look(loader->tiers.host, source->sample, number, nbytes, &span) ==
-             PSTI_CACHE_HIT)
-        answer = PSTI_CACHE_HIT;
-    else
-        answer = PSTI_CACHE_PASS; /* the plan does not admit the sample */
-    switch (answer) {
+    (void)err;
+    switch (ask(loader, source, &span)) {
     case PSTI_CACHE_HIT:
         if (psti_loader_kept_take(loader, &span, source))
             count_hit(loader, source, span.nbytes, start);
@@ -184,10 +184,7 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
             count_miss(loader);
         break;
     case PSTI_CACHE_ADMIT:
-        if (psti_loader_kept_admits(loader, source->sample))
-            source->asked = &psti_loader_tier_host;
-        else
-            count_miss(loader);
+        source->asked = &psti_loader_tier_host;
         break;
     case PSTI_CACHE_PASS:
         count_miss(loader);

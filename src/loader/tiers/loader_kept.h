@@ -10,8 +10,8 @@
 
 struct psti_training;
 
-/* What caches and the fleet keep of the data set. loader_cache_choice.c chooses it; it changes
- * while no worker runs. */
+/* The choice of what caches and the fleet keep of the data set. loader_cache_choice.c makes it. It
+ * changes while no worker runs. */
 struct psti_loader_kept {
     struct psti_cache_shape shape;    /* of the cache, the host cache and the fleet */
     uint32_t numbers[PST_MAX_FIELDS]; /* number in the shape of each field's first variant */

@@ -53,7 +53,9 @@ struct psti_loader_tier_ops {
                             struct pst_error *err);
     /* Also called if the tier is not in use. */
     void (*close)(pst_loader *loader);
-    /* From now on items of that shape are kept. After failure the former ones are. */
+    /* From now on items of that shape are kept. After failure the former ones are. Of the tiers
+     * that a loader has, one at most has this operation: a cache of this process, or the host
+     * cache. */
     enum pst_status (*change)(pst_loader *loader, const struct psti_cache_shape *shape,
                               struct pst_error *err);
 

@@ -286,7 +286,7 @@ def _of_command(given: argparse.Namespace) -> Report:
         if forms is not None:
             environment["PENSTOCK_ANALYZE_FORMS"] = ",".join(forms)
         try:
-            # What the script prints is no part of this program's output.
+            # The script's own output is no part of this program's output.
             ended = subprocess.run(words, env=environment, stdout=sys.stderr, check=False)
         except OSError as error:
             raise ArgumentError(f"--command {words[0]}: {error.strerror}") from None

@@ -177,7 +177,7 @@ def _result(given: argparse.Namespace, sheet: Sheet, tiles: Sequence[Any], nbyte
 
 
 def _of_tile(tile: Tile) -> dict[str, Any]:
-    """Returns what JSON has of one picture."""
+    """Returns the entry of one picture in the JSON output."""
     found: dict[str, Any] = {"sample": tile.sample, "name": tile.name, "epoch": tile.epoch}
     if tile.error is not None:
         return {**found, "error": parts(tile.error)}

@@ -64,7 +64,7 @@ def _check(data: dict[str, Any], rates: dict[str, float]) -> dict[str, dict[str,
     }
     for name, question in questions.items():
         if name in rates and data["accelerator"]["step_seconds"] > 0:
-            # What other processes took was not there to be used.
+            # Cores that other processes took were not there to be used.
             left = max(data["machine"]["cores"] - data["phases"][name]["other_cores"], 0.1)
             predicted = model.predict(
                 data, {**question, "cores": left, "workers": data["subject"]["workers"]}
