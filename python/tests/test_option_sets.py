@@ -151,7 +151,7 @@ def image_contents(dice: random.Random, name: str, n: int) -> Options:
         given["fields"] = ["image"]
     if not sized and dice.random() < 0.6:
         given["ragged"] = dice.choice(("padded", "offsets"))
-        if dice.random() < 0.5:
+        if dice.random() < 0.5 and given["ragged"] == "padded":
             given["pad_multiple"] = 8
     if name == "damaged":
         given["on_error"] = dice.choice(("skip", "replace"))
