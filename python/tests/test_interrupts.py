@@ -13,6 +13,7 @@ import random
 import signal
 import threading
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
@@ -239,6 +240,65 @@ def test_preemption_resumes_at_what_was_received(packed, name):
         rest = contents(again) if state["epoch"] == 0 else []
         again.close()
         assert contents(seen) + rest == wanted
+
+
+class Handlers:
+    """Handlers of every kind. They are uninstalled before they raise, as one for a single shot is."""
+
+    def __init__(self, kind):
+        self.before = signal.signal(signal.SIGUSR1, getattr(self, kind) if kind != "partial" else partial(self.named, 5))
+
+    def end(self):
+        signal.signal(signal.SIGUSR1, self.before)
+        raise Preempted
+
+    def method(self, number, frame):
+        self.end()
+
+    def named(self, five, number, frame):
+        self.end()
+
+    def star(self, *given):
+        self.end()
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
+@pytest.mark.parametrize("kind", ["method", "partial", "star"])
+def test_a_handler_that_interrupts_a_function_is_no_fault_of_the_sample(packed, kind, on_error):
+    """What it raises comes out as it is. No sample is left out or replaced because of it."""
+    told = []
+
+    def told_once(sample, rng):
+        if sample["index"] == 9 and not told:
+            told.append(9)
+            signal.raise_signal(signal.SIGUSR1)
+        return brighter(sample, rng)
+
+    wanted = epochs_of(packed, 1, sample_function=brighter)[0]
+    loader = loader_of(packed, sample_function=told_once, on_error=on_error)
+    iterator, seen, handler = iter(loader), [], Handlers(kind)
+    try:
+        with pytest.raises(Preempted):
+            for batch in iterator:
+                seen.append(batch)
+        seen.extend(iterator)
+    finally:
+        signal.signal(signal.SIGUSR1, handler.before)
+    assert contents(seen) == wanted and loader.quarantine == []
+    loader.close()
+
+
+def test_signals_to_a_whole_group_are_not_for_worker_processes(packed):
+    """A scheduler sends SIGUSR1 to all processes of a job. The loop's handler is no part of the workers."""
+
+    def sent_to_all(sample, rng):
+        os.kill(os.getpid(), signal.SIGUSR1)
+        return brighter(sample, rng)
+
+    wanted = epochs_of(packed, 1, **PATHS["processes"])[0]
+    with handlers():
+        found = epochs_of(packed, 1, **{**PATHS["processes"], "sample_function": sent_to_all})[0]
+    assert found == wanted
 
 
 def test_a_time_out_around_next(packed):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..base import options
+from ..base.signals import raised_by_handler
 from ..data.dataset import Dataset
 from ..errors import ArgumentError, FunctionError
 
@@ -127,6 +128,8 @@ def _call(catch: type[BaseException], function: Callable[..., Any], which: str, 
     try:
         return function(*arguments)
     except catch as error:  # in the calling thread KeyboardInterrupt and SystemExit are not the function's
+        if raised_by_handler(error):
+            raise
         head = traceback.format_exception_only(type(error), error)[-1].strip()
         frames = error.__traceback__.tb_next if error.__traceback__ else None
         trace = "".join(traceback.format_exception(type(error), error, frames))
@@ -226,6 +229,8 @@ def _joined(name: str, values: list[Any], output: str) -> Any:
     try:
         return _stacked(values, output)
     except Exception as error:  # a dtype that torch has not, a number beyond int64
+        if raised_by_handler(error):
+            raise
         text = f"what it returned as {name!r} cannot be put together: {type(error).__name__}: {error}"
         raise Failure("Functions.sample", None, text, "", error) from None
 

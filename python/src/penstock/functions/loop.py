@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import _native
+from ..base.signals import raised_by_handler
 from ..data.dataset import Dataset
 from ..errors import LimitError, PenstockError
 from . import calls
@@ -180,9 +181,9 @@ class Pipeline:
             return False
         try:
             arrays = to_arrays(batch)
-        except Exception:
-            if not _raises(to_arrays, batch):
-                raise  # it is of a signal's handler
+        except Exception as error:
+            if raised_by_handler(error):
+                raise
             return self._at_its_turn()
         return self._submit(pool, native, batch, arrays, self._tasks[-1][1] if self._tasks else here)
 
@@ -220,12 +221,3 @@ class Pipeline:
         if self._pool is not None:
             self._pool.stop()
         self._pool = None
-
-
-def _raises(to_arrays: _Arrays, batch: _native.Batch) -> bool:
-    """Whether a batch cannot be converted."""
-    try:
-        to_arrays(batch)
-    except Exception:
-        return True
-    return False

@@ -27,6 +27,7 @@ from collections.abc import Callable, Container, Iterator
 from multiprocessing import connection, reduction
 from typing import Any
 
+from ..base.signals import handled
 from ..errors import ArgumentError, LimitError, StateError
 from . import calls
 from . import memory as _memory
@@ -34,6 +35,7 @@ from . import memory as _memory
 SLICE = 0.05  # seconds between two looks at workers that say nothing
 _ORPHAN_SECONDS = 2.0  # a process looks so often whether its parent lives
 LIMIT = "host_memory"  # what failed, where a result finds no shared memory
+_TO_GROUPS = {signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}  # often sent to all processes of a job at once
 _END_SECONDS = 1.0  # that an idle process has to end by itself
 
 _More = Callable[[int], bool]  # asks for bytes; False: there are none
@@ -72,18 +74,13 @@ def _timed_out(timeout: float) -> calls.Failure:
     )
 
 
-def _handled() -> list[int]:
-    """Returns the signals that have handlers in Python."""
-    return [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
-
-
 @contextlib.contextmanager
 def _signals_blocked() -> Iterator[set[int | signal.Signals]]:
     """Lets signals wait while something is started: an exception of a handler in the middle of it would be lost, or leave a
     thread or process that nobody knows. Gives the signals that were blocked before."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _handled())
+        signal.pthread_sigmask(signal.SIG_BLOCK, handled())
         yield blocked
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -293,7 +290,9 @@ class _Server:
 
 def _serve(pipe: Any, functions: calls.Functions, others: list[Any], blocked: tuple[int, ...]) -> None:
     """The life of a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that started it
+    # Ctrl-C, and what the one that started it handles, are for that one alone.
+    for number in {signal.SIGINT, *_TO_GROUPS.intersection(handled())}:
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for other in others:  # of its siblings, which a fork has copied

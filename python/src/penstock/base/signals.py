@@ -1,0 +1,46 @@
+"""Which exceptions are those of a signal's handler, and not of the code that it interrupted."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import signal
+import threading
+import traceback
+from types import FrameType
+from typing import Any
+
+
+def handled() -> list[int]:
+    """Returns the signals that have handlers in Python."""
+    return [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
+
+
+def raised_by_handler(error: BaseException) -> bool:
+    """Whether a signal's handler raised it, or something that a handler called.
+
+    A handler runs in the main thread between any two instructions, so that its exception comes out of whatever ran there. Code
+    that takes exceptions for faults of a sample asks this first. A handler is known by its arguments: the number of a signal,
+    and the interrupted frame, which is the one before it in the traceback.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return any(_is_handler(frame, before) for before, frame in itertools.pairwise(frames))
+
+
+def _is_handler(frame: FrameType, interrupted: FrameType) -> bool:
+    given = _arguments(frame)
+    return any(value is interrupted for value in given) and any(
+        isinstance(value, int) and value in signal.valid_signals() for value in given
+    )
+
+
+def _arguments(frame: FrameType) -> list[Any]:
+    """Returns what a frame's function was called with, the values of ``*args`` one by one."""
+    code = frame.f_code
+    names = list(code.co_varnames[: code.co_argcount])
+    if code.co_flags & inspect.CO_VARARGS:
+        names.append(code.co_varnames[code.co_argcount + code.co_kwonlyargcount])
+    values = [frame.f_locals.get(name) for name in names]
+    return [each for value in values for each in (value if isinstance(value, tuple) else (value,))]
