@@ -41,7 +41,7 @@ help:
 	@echo "make bench-ahead              reading ahead in the order of coming epochs into a fleet: two hosts; AHEAD_ARGS='--cases start'"
 	@echo "make bench-fed                accelerators of MLPerf Storage that one core feeds, pixels included; FED_ARGS='--peers penstock*'"
 	@echo "make bench-share              1, 2, 4, 8 jobs on one host: share, loaders of their own, TensorSocket, tf.data service; SHARE_ARGS='--short'"
-	@echo "make bench-whatif             predictions of whatif, written before, against runs; WHATIF_ARGS=--alone"
+	@echo "make bench-whatif             predictions of whatif against runs; the first call predicts, the second measures; WHATIF_ARGS=--alone"
 	@echo "make bench-models             networks that train here, and what of their time is a stall; MODELS_ARGS='--models resnet18'"
 	@echo "make bench-stalls             what part of an epoch is a stall: nine models, caches of 25 to 100 %, before and with Penstock; STALLS_ARGS='--checks 2'"
 	@echo "make bench-ladder             which optimisation pays when: each alone, each left out of all; LADDER_ARGS='--markdown docs/ladder.md'"

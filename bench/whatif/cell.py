@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""One cell: a loader in this process for some seconds. Argument: a JSON object; result: one on stdout.
+"""One job of a cell, a loader in this process: cell.py WORK JSON, where WORK is the folder of the sets.
 
-    {"data": PATH, "seconds": 2, "batch_size": 32, "workers": 2, "prefetch": 2, "throttle": bytes/s or 0, "cache": bytes or 0,
-     "rate": samples/s of the emulated accelerator or 0, "cgroup": directory to enter or "", "window": null, or [begin, end] of
-     CLOCK_MONOTONIC: several jobs count the same time, and go on a little after it, "epoch": batches of an epoch,
-     "gpu": a configuration of a Loader on a GPU, if it is to be one}
-    {"torch": {"workers": 8, "spin": 0.0002, "sleep": 0.02}, ...}: a torch DataLoader of samples that spin and sleep
+    {"set": "imagenet", "data": name in WORK, "seconds": 4, "throttle": bytes/s or 0, "cache": bytes or 0, "jobs": of the cell,
+     "step": samples/s of an accelerator that sleeps or 0, "cgroup": directory to enter or "",
+     "gpu_part": part of the rows that an emulated GPU decodes, if there is one}
+    {"torch": {"workers": 8, "spin": 0.0002, "sleep": 0.02}, "batch_size": 4, "seconds": ...}: a torch DataLoader of samples that
+     spin and sleep
 
-Batches of the first part of the run are not counted: it fills the cache and reaches the steady state.
+It trains epoch after epoch. The first epoch fills caches and is not counted. After it the job prints "warm". Where the cell has
+other jobs, it waits for a line before it counts, so that all jobs count while all run. Whole epochs are counted, because images
+differ. The job prints its figures as a line of JSON and goes on until it is killed, so that others can end their count.
 """
 
 from __future__ import annotations
@@ -15,92 +17,93 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-WARM_UP = 0.35  # part of the seconds
+WARM_UP_S = 1.0
 FEWEST = 8  # batches that are counted
 
 
-def enter(cell: dict) -> None:
-    if cell.get("cgroup"):
-        Path(cell["cgroup"], "cgroup.procs").write_text(str(os.getpid()))
-
-
-def loader_of(cell: dict, epochs: int):
-    import numpy as np
-
-    import penstock as ps
-    from penstock import transforms as T
-
-    data = ps.Dataset(cell["data"])
-    order = np.random.default_rng(cell.get("seed", 0))
-    indices = np.concatenate([order.permutation(len(data)) for _ in range(epochs)])
-    place = cell.get("gpu") or {"output": "numpy"}
-    return ps.Loader.from_config(
-        place, dataset=data, batch_size=cell["batch_size"], indices=indices, num_workers=cell["workers"], prefetch=cell["prefetch"],
-        drop_last=True,
-        fields=["image"], cache=cell["cache"] or None, reading=ps.Reading(throttle=(cell["throttle"],
-                                                                                    0) if cell["throttle"] else None),
-        transforms=[T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
-    )  # fmt: skip
-
-
-def torch_loader_of(cell: dict):
+def torch_loader_of(cell: dict[str, Any]) -> Any:
     import torch
 
     import known
 
-    return torch.utils.data.DataLoader(known.Known(**cell["torch"]["costs"]), batch_size=cell["batch_size"],
-                                       num_workers=cell["torch"]["workers"])  # fmt: skip
+    costs = {name: cell["torch"][name] for name in ("spin", "sleep")}
+    return torch.utils.data.DataLoader(known.Known(**costs), batch_size=cell["batch_size"], num_workers=cell["torch"]["workers"])
 
 
-def run(cell: dict, batches, n_first: int) -> tuple[float, int]:
-    """Returns seconds and samples of the counted part, which begins after n_first samples at the earliest."""
-    step = cell["batch_size"] / cell["rate"] if cell.get("rate") else 0.0
-    start = time.perf_counter()
-    begin, samples, before, done = None, 0, 0, None
-    # Whole epochs are counted, so that each sample is in the mean; of torch's workers whole rounds, which end nearly together.
-    turn = cell["torch"]["workers"] if "torch" in cell else cell["epoch"]
-    first, last = cell.get("window") or (start + WARM_UP * cell["seconds"], None)
-    for _ in batches:
-        if step:
-            end = time.perf_counter() + step
-            while (left := end - time.perf_counter()) > 0:
-                time.sleep(left)
-        now = time.perf_counter()
-        if begin is None:
-            before += 1
-            if now >= first and before * cell["batch_size"] >= n_first and before % turn == 0:
-                begin = now
-            continue
-        samples += cell["batch_size"]
-        n_batches = samples // cell["batch_size"]
-        is_over = done is None and now >= (last or begin + (1 - WARM_UP) * cell["seconds"])
-        if is_over and n_batches >= FEWEST and n_batches % turn == 0:
-            done = now - begin, samples
-        if done is not None and now >= (last or 0) + 0.4:
-            return done
-    raise SystemExit("the batches came to an end")
+def loader_of(work: Path, cell: dict[str, Any]) -> Any:
+    import hybrid
+    import penstock as ps
+    import sets
+
+    place = hybrid.on_gpu(cell["gpu_part"]) if "gpu_part" in cell else None
+    reading = ps.Reading(throttle=(cell["throttle"], 0.0)) if cell["throttle"] else None
+    return sets.loader_of(cell["set"], work / cell["data"], place, cache=cell["cache"] or None, reading=reading)
 
 
-def main() -> None:
-    cell = json.loads(sys.argv[1])
-    enter(cell)
-    if "torch" in cell:
-        seconds, samples = run(cell, forever(torch_loader_of(cell)), 0)
-    else:
-        loader = loader_of(cell, 400)
-        # A cache is full after an epoch.
-        seconds, samples = run(cell, iter(loader), len(loader.dataset) if cell["cache"] else 0)
-    print(json.dumps({"samples_per_second": samples / seconds, "seconds": seconds, "cpu_seconds": time.process_time()}))
-
-
-def forever(loader):
+def forever(loader: Any) -> Iterator[Any]:
     while True:
         yield from loader
 
 
+class Count:
+    """Counts whole turns of batches once it may, and tells the rate."""
+
+    def __init__(self, turn: int, batch_size: int, seconds: float) -> None:
+        self.turn, self.batch_size, self.seconds = turn, batch_size, seconds
+        self.may_begin = threading.Event()
+        self.is_warm, self.first, self.begin = False, 0, 0.0
+
+    def counted(self, n: int, now: float, since: float) -> dict[str, float] | None:
+        """Is told that turn after turn has ended: n batches, at `now`, `since` seconds after the first. Returns the figures."""
+        if not self.is_warm and since >= WARM_UP_S:
+            self.is_warm = True
+            print("warm", flush=True)
+        if not self.begin:
+            if self.is_warm and self.may_begin.is_set():
+                self.first, self.begin = n, now
+            return None
+        if now - self.begin < self.seconds or n - self.first < FEWEST:
+            return None
+        seconds = now - self.begin
+        return {"samples_per_second": (n - self.first) * self.batch_size / seconds, "seconds": seconds,
+                "batches": n - self.first}  # fmt: skip
+
+
+def run(batches: Iterable[Any], step_s: float, count: Count) -> None:
+    """Takes batches for ever; a step sleeps."""
+    start, is_done = time.perf_counter(), False
+    for n, _ in enumerate(batches, 1):
+        end = time.perf_counter() + step_s
+        while step_s and (left := end - time.perf_counter()) > 0:
+            time.sleep(left)
+        if n % count.turn or is_done:
+            continue
+        now = time.perf_counter()
+        if (found := count.counted(n, now, now - start)) is not None:
+            print(json.dumps(found), flush=True)
+            is_done = True
+
+
+def main() -> None:
+    work, cell = Path(sys.argv[1]), json.loads(sys.argv[2])
+    if cell.get("cgroup"):
+        Path(cell["cgroup"], "cgroup.procs").write_text(str(os.getpid()))
+    loader = torch_loader_of(cell) if "torch" in cell else loader_of(work, cell)
+    # Of torch's workers whole rounds, which end nearly together.
+    turn = cell["torch"]["workers"] if "torch" in cell else len(loader)
+    count = Count(turn, cell["batch_size"] if "torch" in cell else loader.batch_size, cell["seconds"])
+    if cell.get("jobs", 1) == 1:
+        count.may_begin.set()
+    else:
+        threading.Thread(target=lambda: (sys.stdin.readline(), count.may_begin.set()), daemon=True).start()
+    run(forever(loader), count.batch_size / cell["step"] if cell.get("step") else 0.0, count)
+
+
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
     main()

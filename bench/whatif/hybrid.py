@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Analyses batches on a GPU that a driver stands for, in a process of its own: hybrid.py DATA BATCH PREFETCH SECONDS.
+"""Analyses batches on a GPU that a driver stands for, in a process of its own: hybrid.py SET DATA SECONDS.
 
 The environment names the driver (see `environment`). Its launches compute nothing and take a set time, so what is compared is how
 the work of CPUs and GPU adds up, not pixels. The report is printed as JSON.
@@ -29,14 +29,10 @@ def on_gpu(part: float) -> dict:
 
 def main() -> None:
     import penstock as ps
-    from penstock import transforms as T
+    import sets
 
-    path, batch_size, prefetch, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
-    chain = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
-    loader = ps.Loader.from_config(
-        on_gpu(0.5), dataset=path, batch_size=batch_size, shuffle=True, num_workers=2, prefetch=prefetch, transforms=chain
-    )
-    print(ps.analyze(loader, budget=seconds, forms=()).to_json())
+    loader = sets.loader_of(sys.argv[1], Path(sys.argv[2]), on_gpu(0.5))
+    print(ps.analyze(loader, budget=float(sys.argv[3]), forms=()).to_json())
 
 
 if __name__ == "__main__":

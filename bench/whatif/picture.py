@@ -1,76 +1,91 @@
-"""The picture of bench/whatif: predicted against measured, and the errors by group, as one SVG file."""
+"""The picture of bench/whatif: a panel of each kind, a row of each cell: the prediction and its band against what was measured."""
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 from typing import Any
 
+from draw import KINDS, Cell
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from runner import INK, MUTED, svg, text  # noqa: E402
+from runner import GRID, INK, MUTED, svg, text  # noqa: E402
 
-FRAME, GOAL, LIMIT = "#d0d7de", "#1f7a4d", "#c4590c"
-COLORS = {"cores": "#1666b5", "form": "#8250b8", "storage": "#c4590c", "cache": "#1f7a4d", "accelerator": "#b3261e",
-          "jobs": "#7a5c00", "workers": "#57606a", "hybrid, emulated": "#00707a"}  # fmt: skip
-BOLD = "font-weight='bold'"
-WIDTH, HEIGHT, SIDE, TOP = 960, 460, 360, 60
-
-
-def scatter(cells: list[dict[str, Any]]) -> list[str]:
-    rates = [r for c in cells for r in (c["measured"], c["predicted"]["samples_per_second"])]
-    low, high = math.log10(min(rates) / 1.3), math.log10(max(rates) * 1.3)
-    left = 60
-
-    def place(rate: float) -> float:
-        return SIDE * (math.log10(rate) - low) / (high - low)
-
-    parts = [f"<rect x='{left}' y='{TOP}' width='{SIDE}' height='{SIDE}' fill='none' stroke='{FRAME}'/>"]
-    parts.append(f"<line x1='{left}' y1='{TOP + SIDE}' x2='{left + SIDE}' y2='{TOP}' stroke='{MUTED}' stroke-dasharray='4 3'/>")
-    for power in range(math.ceil(low), math.floor(high) + 1):
-        at = place(10**power)
-        parts.append(f"<line x1='{left + at:.1f}' x2='{left + at:.1f}' y1='{TOP}' y2='{TOP + SIDE}' stroke='{FRAME}'/>")
-        y = TOP + SIDE - at
-        parts.append(f"<line x1='{left}' x2='{left + SIDE}' y1='{y:.1f}' y2='{y:.1f}' stroke='{FRAME}'/>")
-        parts.append(text(left + at, TOP + SIDE + 16, f"{10**power:g}", 12, MUTED, "middle"))
-        parts.append(text(left - 6, TOP + SIDE - at + 4, f"{10**power:g}", 12, MUTED, "end"))
-    for cell in cells:
-        x, y = left + place(cell["measured"]), TOP + SIDE - place(cell["predicted"]["samples_per_second"])
-        parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4.5' fill='{COLORS[cell['group']]}' fill-opacity='0.75'/>")
-    parts.append(text(left, TOP - 12, "samples/s: predicted (up) against measured (right)", 12, INK, more=BOLD))
-    return parts
+WIDTH, LEFT, RIGHT, TOP = 960, 330, 760, 84
+ROW, HEAD, FOOT = 14, 26, 34
+HOLDS, MISSES, MEASURED = "#1666b5", "#c4590c", "#1b1f24"
+LEAST_EDGE, MOST_EDGE = 0.1, 0.5  # of the axis
+BOLD = "font-weight='600'"
 
 
-def strips(cells: list[dict[str, Any]], summary: dict[str, Any]) -> list[str]:
-    left, right = 560, WIDTH - 30
-    groups = [group for group in COLORS if any(c["group"] == group for c in cells)]
-    edge = max(0.1, *(abs(c["error"]) for c in cells)) * 1.1
-    row = SIDE / len(groups)
-
-    def place(error: float) -> float:
-        return left + (right - left) * (error + edge) / (2 * edge)
-
-    parts = [text(left - 60, TOP - 12, "error of the prediction, by what was changed", 12, INK, more=BOLD)]
-    for error, color in ((0.03, GOAL), (0.06, LIMIT)):
-        a, b = place(-error), place(error)
-        parts.append(f"<rect x='{a:.1f}' y='{TOP}' width='{b - a:.1f}' height='{SIDE}' fill='{color}' fill-opacity='0.08'/>")
-    step = 0.05 if edge < 0.3 else 0.2
-    for i in range(-int(edge / step), int(edge / step) + 1):
-        x = place(i * step)
-        parts.append(f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{TOP}' y2='{TOP + SIDE}' stroke='{FRAME}'/>")
-        parts.append(text(x, TOP + SIDE + 16, f"{100 * i * step:+.0f} %" if i else "0", 12, MUTED, "middle"))
-    for i, group in enumerate(groups):
-        middle = TOP + (i + 0.5) * row
-        parts.append(text(left - 8, middle + 4, group, 12, COLORS[group], "end", BOLD))
-        own = [c for c in cells if c["group"] == group]
-        for k, cell in enumerate(own):
-            y = middle + (k - (len(own) - 1) / 2) * min(6.0, 0.7 * row / len(own))
-            parts.append(f"<circle cx='{place(cell['error']):.1f}' cy='{y:.1f}' r='4' fill='{COLORS[group]}' fill-opacity='0.75'/>")
-    note = f"median {100 * summary['median_error']:.1f} %, worst {100 * summary['worst_error']:.1f} %, {summary['n_cells']} cells"
-    parts.append(text(right, TOP + SIDE + 34, note, 12, INK, "end"))
-    return parts
+def edge_of(cells: list[Cell]) -> float:
+    """Returns how far the axis goes, in 5 %: to the ends of all bands, if that is not too far."""
+    ends = [abs(cell["predicted"][end] / cell["measured"] - 1) for cell in cells for end in ("low", "high", "samples_per_second")]
+    return min(MOST_EDGE, max(LEAST_EDGE, 0.05 * (int(max(ends) / 0.05) + 1)))
 
 
-def draw(cells: list[dict[str, Any]], summary: dict[str, Any]) -> str:
-    title = text(60, 24, "What-if: predicted before, measured after", 16, INK, more=BOLD)
-    return svg(WIDTH, HEIGHT, [title, *scatter(cells), *strips(cells, summary)])
+def place(ratio: float, edge: float) -> float:
+    """Returns where a value, as a part of the measured one, is on the axis. What is beyond the axis is at its end."""
+    return LEFT + (RIGHT - LEFT) * (max(-edge, min(edge, ratio - 1)) + edge) / (2 * edge)
+
+
+def grid(edge: float, top: float, bottom: float) -> list[str]:
+    step = 0.05 if edge <= 0.3 else 0.1
+    found = []
+    for i in range(-round(edge / step), round(edge / step) + 1):
+        x = place(1 + i * step, edge)
+        color = MEASURED if i == 0 else GRID
+        found += [f"<line x1='{x:.1f}' y1='{top:.1f}' x2='{x:.1f}' y2='{bottom:.1f}' stroke='{color}'/>",
+                  text(x, bottom + 14, f"{100 * i * step:+.0f} %" if i else "measured", 10, MUTED, "middle")]  # fmt: skip
+    return found
+
+
+def row(cell: Cell, y: float, edge: float) -> list[str]:
+    predicted, measured = cell["predicted"], cell["measured"]
+    color = HOLDS if cell["in_band"] else MISSES
+    low, high, x = (place(predicted[name] / measured, edge) for name in ("low", "high", "samples_per_second"))
+    beyond = abs(cell["error"]) > edge
+    fill = "#ffffff" if cell["unsteady"] else color
+    return [text(LEFT - 10, y + 4, cell["name"], 10.5, INK, "end"),
+            f"<rect x='{low:.1f}' y='{y - 3:.1f}' width='{max(high - low, 1):.1f}' height='6' fill='{color}' fill-opacity='0.3'/>",
+            f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3.5' fill='{fill}' stroke='{color}' stroke-width='1.5'/>",
+            text(RIGHT + 14, y + 4, f"{predicted['samples_per_second']:,.0f} : {measured:,.0f}/s", 10.5, MUTED),
+            text(WIDTH - 16, y + 4, f"{100 * cell['error']:+.1f} %{' >' if beyond else ''}", 10.5, color, "end",
+                 BOLD if beyond or not cell["in_band"] else "")]  # fmt: skip
+
+
+def panel(kind: str, cells: list[Cell], figures: dict[str, Any], edge: float, top: float) -> tuple[list[str], float]:
+    """Draws a panel; returns it and its end."""
+    bottom = top + HEAD + len(cells) * ROW
+    words = (f"{len(cells)} cells, median {100 * figures['median_error']:.1f} %, worst {100 * figures['worst_error']:.1f} %, "
+             f"{100 * figures['in_band']:.0f} % within the band")  # fmt: skip
+    found = [text(20, top + 14, kind + ("" if kind in KINDS else " (not counted)"), 13, INK, more=BOLD),
+             text(LEFT, top + 14, words, 11, MUTED), *grid(edge, top + HEAD - 4, bottom)]  # fmt: skip
+    for i, cell in enumerate(cells):
+        found += row(cell, top + HEAD + (i + 0.5) * ROW, edge)
+    return found, bottom + FOOT
+
+
+def legend() -> list[str]:
+    found, x = [], 20.0
+    marks = ((HOLDS, HOLDS, "predicted, and its band: measured lies within"), (MISSES, MISSES, "measured lies outside"),
+             (INK, "#ffffff", "hollow: runs still differ by more than 4 %"))  # fmt: skip
+    for color, fill, words in marks:
+        found += [f"<rect x='{x:.0f}' y='58' width='26' height='6' fill='{color}' fill-opacity='0.3'/>",
+                  f"<circle cx='{x + 13:.0f}' cy='61' r='3.5' fill='{fill}' stroke='{color}' stroke-width='1.5'/>",
+                  text(x + 32, 65, words, 11, MUTED)]  # fmt: skip
+        x += 60 + 6 * len(words)
+    return found
+
+
+def draw(result: dict[str, Any]) -> str:
+    cells, summary, machine = result["cells"], result["summary"], result["machine"]
+    edge = edge_of(cells)
+    parts, y = [], float(TOP)
+    for kind, figures in summary["by_kind"].items():
+        found, y = panel(kind, [cell for cell in cells if cell["kind"] == kind], figures, edge, y)
+        parts += found
+    head = (f"{machine['cpu']}, {machine['date']}; counted: {summary['n_cells']} cells, "
+            f"median {100 * summary['median_error']:.1f} %, worst {100 * summary['worst_error']:.1f} %")  # fmt: skip
+    title = "What-if: predicted from the report of the user's own folder, then measured"
+    return svg(WIDTH, y, [text(20, 26, title, 16, INK, more=BOLD), text(20, 44, head, 12, MUTED), *legend(), *parts])
