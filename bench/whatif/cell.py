@@ -9,7 +9,8 @@
 
 It trains epoch after epoch. The first epoch fills caches and is not counted. After it the job prints "warm". Where the cell has
 other jobs, it waits for a line before it counts, so that all jobs count while all run. Whole epochs are counted, because images
-differ. The job prints its figures as a line of JSON and goes on until it is killed, so that others can end their count.
+differ. The job prints its figures as a line of JSON and goes on until it is killed, so that others can end their count. It also
+ends with the bench, by the end of its standard input.
 """
 
 from __future__ import annotations
@@ -90,6 +91,13 @@ def run(batches: Iterable[Any], step_s: float, count: Count) -> None:
             is_done = True
 
 
+def listen(count: Count) -> None:
+    """A line on standard input lets the count begin. Its end, which is that of the bench, ends this process."""
+    while sys.stdin.readline():
+        count.may_begin.set()
+    os._exit(1)
+
+
 def main() -> None:
     work, cell = Path(sys.argv[1]), json.loads(sys.argv[2])
     if cell.get("cgroup"):
@@ -100,8 +108,7 @@ def main() -> None:
     count = Count(turn, cell["batch_size"] if "torch" in cell else loader.batch_size, cell["seconds"])
     if cell.get("jobs", 1) == 1:
         count.may_begin.set()
-    else:
-        threading.Thread(target=lambda: (sys.stdin.readline(), count.may_begin.set()), daemon=True).start()
+    threading.Thread(target=listen, args=(count,), daemon=True).start()
     run(forever(loader), count.batch_size / cell["step"] if cell.get("step") else 0.0, count)
 
 

@@ -154,8 +154,8 @@ def easy(sets: Sequence[Set], cores: float) -> list[Cell]:
             one = cell(EASY[1], of, of.own, cores)
             found.append({**one, "name": f"{of.name}: {of.own}, step takes {rate}/s", "step": rate})
     for workers in (1, 4, 16):
-        found.append({"kind": EASY[2], "name": f"{workers} workers that sleep", "report": "sleeping", "workers": workers, "jobs": 1,
-                      "cores": cores, "storage": 0, "question": {"workers": workers}})  # fmt: skip
+        found.append({"kind": EASY[2], "name": f"workers that sleep: {workers}", "report": "sleeping", "workers": workers,
+                      "jobs": 1, "cores": cores, "storage": 0, "question": {"workers": workers}})  # fmt: skip
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,14 @@ from runner import GRID, INK, MUTED, svg, text  # noqa: E402
 WIDTH, LEFT, RIGHT, TOP = 960, 330, 760, 84
 ROW, HEAD, FOOT = 14, 26, 34
 HOLDS, MISSES, MEASURED = "#1666b5", "#c4590c", "#1b1f24"
-LEAST_EDGE, MOST_EDGE = 0.1, 0.5  # of the axis
+LEAST_EDGE, MOST_EDGE, STEP = 0.1, 0.3, 0.05  # of the axis
 BOLD = "font-weight='600'"
 
 
 def edge_of(cells: list[Cell]) -> float:
-    """Returns how far the axis goes, in 5 %: to the ends of all bands, if that is not too far."""
-    ends = [abs(cell["predicted"][end] / cell["measured"] - 1) for cell in cells for end in ("low", "high", "samples_per_second")]
-    return min(MOST_EDGE, max(LEAST_EDGE, 0.05 * (int(max(ends) / 0.05) + 1)))
+    """Returns how far the axis goes: to the ends of nine in ten bands, if that is not too far."""
+    ends = sorted(max(abs(cell["predicted"][end] / cell["measured"] - 1) for end in ("low", "high")) for cell in cells)
+    return min(MOST_EDGE, max(LEAST_EDGE, STEP * math.ceil(ends[int(0.9 * (len(ends) - 1))] / STEP)))
 
 
 def place(ratio: float, edge: float) -> float:
@@ -30,13 +31,12 @@ def place(ratio: float, edge: float) -> float:
 
 
 def grid(edge: float, top: float, bottom: float) -> list[str]:
-    step = 0.05 if edge <= 0.3 else 0.1
     found = []
-    for i in range(-round(edge / step), round(edge / step) + 1):
-        x = place(1 + i * step, edge)
+    for i in range(-round(edge / STEP), round(edge / STEP) + 1):
+        x = place(1 + i * STEP, edge)
         color = MEASURED if i == 0 else GRID
         found += [f"<line x1='{x:.1f}' y1='{top:.1f}' x2='{x:.1f}' y2='{bottom:.1f}' stroke='{color}'/>",
-                  text(x, bottom + 14, f"{100 * i * step:+.0f} %" if i else "measured", 10, MUTED, "middle")]  # fmt: skip
+                  text(x, bottom + 14, f"{100 * i * STEP:+.0f} %" if i else "measured", 10, MUTED, "middle")]  # fmt: skip
     return found
 
 
@@ -60,7 +60,8 @@ def panel(kind: str, cells: list[Cell], figures: dict[str, Any], edge: float, to
     words = (f"{len(cells)} cells, median {100 * figures['median_error']:.1f} %, worst {100 * figures['worst_error']:.1f} %, "
              f"{100 * figures['in_band']:.0f} % within the band")  # fmt: skip
     found = [text(20, top + 14, kind + ("" if kind in KINDS else " (not counted)"), 13, INK, more=BOLD),
-             text(LEFT, top + 14, words, 11, MUTED), *grid(edge, top + HEAD - 4, bottom)]  # fmt: skip
+             text(LEFT, top + 14, words, 11, MUTED), text(RIGHT + 14, top + 14, "predicted : measured", 11, MUTED),
+             text(WIDTH - 16, top + 14, "error", 11, MUTED, "end"), *grid(edge, top + HEAD - 4, bottom)]  # fmt: skip
     for i, cell in enumerate(cells):
         found += row(cell, top + HEAD + (i + 0.5) * ROW, edge)
     return found, bottom + FOOT

@@ -67,7 +67,7 @@ def check(file: Path, sha256: str, commit: bool) -> dict[str, str]:
         sys.exit(f"{file} is not what was written when the cells were predicted: --fresh begins anew")
     found = {"file": file.name, "sha256": sha256}
     if not commit:
-        return {**found, "commit": "none: --no-commit"}
+        return {**found, "commit": ""}
     shown = git(file, "show", f"HEAD:./{file.name}")
     if shown.returncode or shown.stdout != file.read_bytes():
         sys.exit(f"nothing is measured before the predictions are committed: git add {file} && git commit")

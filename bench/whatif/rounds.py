@@ -104,13 +104,12 @@ def measure(cell: Cell, work: Path, cpus: list[int], seconds: float, quota: Quot
     if not is_quota(cell):
         command = [*pinned(cpus, int(cell["cores"])), *command]
     environment = hybrid.environment(stand_in) if "gpu_part" in cell and stand_in else dict(os.environ)
-    at, jobs = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), []
+    at, jobs, meter = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), [], Meter()
     try:
         for _ in range(cell["jobs"]):
             jobs.append(Process(cell["name"], command, environment))
         for job in jobs:
             job.line("warm", time.monotonic() + LIMIT_S)
-        meter = Meter()
         for job in jobs:
             job.say("count")
         found = [json.loads(job.line("{", time.monotonic() + LIMIT_S)) for job in jobs]

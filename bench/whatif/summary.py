@@ -128,7 +128,7 @@ def table(result: dict[str, Any]) -> str:
     parts = [
         [where(result) + f" Seed {result['settings']['seed']}; samples/s of all jobs; medians of at least two runs, of "
          f"{result['settings']['seconds']:g} s and of whole epochs.",
-         f"Predictions: {made['file']}, sha256 {made['sha256'][:16]}, commit {made['commit'][:12]}.",
+         f"Predictions: {made['file']}, sha256 {made['sha256'][:16]}, commit {made['commit'][:12] or 'none'}.",
          f"Other programs used {summary['other_cores_median']:.2f} cores (median of the runs), at most "
          f"{summary['other_cores_most']:.2f}."],
         goal_rows(summary), kind_rows(summary), ["Counted:"], cell_rows([c for c in cells if c["kind"] in KINDS])]  # fmt: skip

@@ -19,6 +19,7 @@ import argparse
 import datetime
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -222,6 +223,7 @@ def prepared(args: argparse.Namespace, work: Path, quota: Quota) -> tuple[dict[s
 def main() -> int:
     args = arguments()
     work = args.out.resolve() / "whatif"
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # jobs and control groups end, too
     quota = Quota(args.alone)
     try:
         state, was_there = prepared(args, work, quota)

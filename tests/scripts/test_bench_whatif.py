@@ -1,6 +1,7 @@
 """The parts of bench/whatif that measure nothing: the draw, the file of predictions, which cells run again, figures and goals."""
 
 import copy
+import io
 import json
 import subprocess
 import xml.etree.ElementTree as ET
@@ -95,7 +96,7 @@ def test_nothing_is_measured_before_the_predictions_are_committed(tmp_path):
     sha256 = predictions.write(file, {"cells": [1]})
     with pytest.raises(SystemExit, match="committed"):
         predictions.check(file, sha256, commit=True)
-    assert predictions.check(file, sha256, commit=False)["commit"] == "none: --no-commit"
+    assert predictions.check(file, sha256, commit=False)["commit"] == ""
     git(tmp_path, "add", ".")
     with pytest.raises(SystemExit, match="committed"):  # staged is not committed
         predictions.check(file, sha256, commit=True)
@@ -201,6 +202,17 @@ def test_a_job_counts_whole_epochs_after_it_may(capsys):
     few.may_begin.set()
     found = [few.counted(2 * i, 3.0 * i, 3.0 * i) for i in range(1, 6)]
     assert found[:4] == [None] * 4 and found[4]["batches"] == cell.FEWEST
+
+
+def test_a_job_ends_with_the_bench(monkeypatch):
+    ends = []
+    monkeypatch.setattr(cell.os, "_exit", ends.append)
+    for lines, may_begin in (("count\n", True), ("", False)):
+        count = cell.Count(turn=1, batch_size=1, seconds=1.0)
+        monkeypatch.setattr(cell.sys, "stdin", io.StringIO(lines))
+        cell.listen(count)
+        assert count.may_begin.is_set() == may_begin
+    assert ends == [1, 1]
 
 
 # Figures -------------------------------------------------------------------------------------------------
