@@ -1,7 +1,8 @@
 """cell.py LOADER FORMAT THREADS: one loader of one format: its images are checked, then epochs are timed. Prints a line of JSON.
 
 Warm: the files are in the page cache. Cold: none of the files' pages is there when an epoch begins, and the pages of what was
-delivered are dropped after each batch, so that what is read ahead for the next epoch comes from the disk, too. The control group
+delivered are dropped after each batch, so that what is read ahead for the next epoch comes from the disk, too. Pages that were
+read ahead but not yet delivered stay, in files of records as in a folder (delivered.py). The control group
 that this process was put into says how fast that is. The first epoch of either kind is not counted.
 """
 
@@ -18,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "cache")]
 import runner  # noqa: E402
 import common  # noqa: E402
+import delivered  # noqa: E402
 import formats  # noqa: E402
 import groups  # noqa: E402
 import measure  # noqa: E402
@@ -51,6 +53,7 @@ def timed(epochs: Iterator[Epoch], work: common.Work, store: Path, args: argpars
     """Returns seconds, order, and bytes from the disk of each epoch but the first."""
     runs, files = [], work.files()
     stored = files if args.form == "folder" else [path for path in store.rglob("*") if path.is_file()]
+    places = delivered.Delivered(formats.samples(work, args.form, store)) if cold else None
     for i in range(args.epochs + 1):
         if cold:
             groups.drop_pages(stored)
@@ -60,8 +63,8 @@ def timed(epochs: Iterator[Epoch], work: common.Work, store: Path, args: argpars
             if i == 0 and len(images) == work.batch:
                 measure.check_batch(args, work, images)
             order += numbers
-            if cold:
-                groups.drop_pages([files[number] for number in numbers] if args.form == "folder" else stored)
+            if places:
+                places.drop(numbers)
         spent = meter.spent()
         check_whole(order, len(files), f"{args.NAME}, epoch {i}")
         runs.append({"seconds": spent.wall_s, "order": order, "disk_nbytes": runner.disk_nbytes() - disk, "cpu_s": spent.cpu_s,

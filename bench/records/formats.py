@@ -31,6 +31,8 @@ import common  # noqa: E402
 RECORDIO_MAGIC, LENGTH_BITS = 0xCED7230A, 29
 RECORDIO_HEAD = struct.Struct("<II")
 IMAGE_HEAD = struct.Struct("<IfQQ")  # flag, label, id, id2
+PST_MAGIC, PST_HEAD_NBYTES = b"\x89PSTS\r\n\x1a", 64
+PST_RECORD = struct.Struct("<4sH10xQQ")  # of docs/format-dataset.md: mark, bytes before the item, sample, bytes of the item
 PENSTOCK = {"pst": "original", "pst_pli_jpeg": "pli-jpeg"}
 
 
@@ -171,6 +173,20 @@ def read_tar(path: Path) -> Iterator[Sample]:
                 yield Sample(int(member.name.split(".")[0]), path, member.offset_data, member.size)
 
 
+def read_pst(path: Path) -> Iterator[Sample]:
+    """Yields the items of a shard of Penstock's data set. The number is that of the sample, which may have several items."""
+    data, at = path.read_bytes(), PST_HEAD_NBYTES
+    if data[: len(PST_MAGIC)] != PST_MAGIC:
+        raise ValueError(f"{path}: no shard of a data set")
+    while at < len(data):
+        mark, before, number, nbytes = PST_RECORD.unpack_from(data, at)
+        if mark != b"PSTR":
+            raise ValueError(f"{path}: no record at byte {at}")
+        yield Sample(number, path, at + before, nbytes)
+        at += before + nbytes
+        at += -at % 8
+
+
 RECORDS = {"tfrecord": (write_tfrecord, read_tfrecord, ".tfrecord", 8), "recordio": (write_recordio, read_recordio, ".rec", 1),
            "tar": (write_tar, read_tar, ".tar", 8)}  # the last: number of files
 INDEXES = {"tfrecord": ".index", "recordio": ".idx"}
@@ -195,7 +211,24 @@ def samples(work: common.Work, form: str, store: Path) -> list[Sample]:
     """Returns all samples in the order of their numbers."""
     if form == "folder":
         return [Sample(i, path, 0, path.stat().st_size) for i, path in enumerate(work.files())]
+    if form in PENSTOCK:
+        number = penstock_numbers(work, store)
+        return sorted(sample._replace(number=number[sample.number]) for sample in pst_samples(store))
     return sorted(sample for path in shards(store, form) for sample in RECORDS[form][1](path))
+
+
+def pst_samples(store: Path) -> Iterator[Sample]:
+    for path in sorted(store.glob("shard-*.pst")):
+        yield from read_pst(path)
+
+
+def penstock_numbers(work: common.Work, store: Path) -> list[int]:
+    """Returns the number among the sorted files of each sample of a data set."""
+    import penstock as ps
+
+    dataset = ps.Dataset(store)
+    numbers = {str(path.relative_to(work.root)): i for i, path in enumerate(work.files())}
+    return [numbers[dataset.name(i)] for i in range(len(dataset))]
 
 
 def convert(work: common.Work, form: str, store: Path) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import common
+import formats
 import penstock as ps
 from peer_penstock import normalize, versions
 from penstock import transforms as T
@@ -15,8 +16,7 @@ __all__ = ["versions"]
 
 def epochs(work: common.Work, form: str, store: Path, threads: int, buffer: int, fixed: bool, cold: bool):
     dataset = ps.Dataset(store)
-    numbers = {str(path.relative_to(work.root)): i for i, path in enumerate(work.files())}
-    number = [numbers[dataset.name(i)] for i in range(len(dataset))]
+    number = formats.penstock_numbers(work, store)
     first = [T.Resize((work.size, work.size))] if fixed else [T.RandomResizedCrop(work.size), T.RandomHorizontalFlip()]
     loader = ps.Loader(dataset, work.batch, shuffle=not fixed, seed=1, num_workers=threads if threads > 1 else 0, output="numpy",
                        cache=None, transforms={"image": [*first, *normalize()]})

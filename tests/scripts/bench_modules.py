@@ -16,7 +16,7 @@ def load(bench, name):
     path, before = list(sys.path), of_bench()
     for other in before:
         del sys.modules[other]
-    sys.path.insert(0, str(BENCH / bench))
+    sys.path[:0] = [str(BENCH / bench), str(BENCH)]
     try:
         return importlib.import_module(name)
     finally:

@@ -1,5 +1,9 @@
 """Records of others: what is written is found again, to the byte; the measures of a shuffle; when a conversion has paid."""
 
+import argparse
+import ctypes
+import mmap
+import os
 import random
 import struct
 
@@ -8,8 +12,8 @@ import pytest
 
 from bench_modules import load
 
-crc32c, formats, shuffle, records, common = (load(*place) for place in (
-    ("records", "crc32c"), ("records", "formats"), ("records", "shuffle"), ("records", "records"), ("loader", "common")))
+crc32c, formats, shuffle, records, delivered, cell_of_records, common = (load(*place) for place in (
+    *(("records", name) for name in ("crc32c", "formats", "shuffle", "records", "delivered", "cell")), ("loader", "common")))
 N, BATCH = 4000, 50
 
 
@@ -109,6 +113,102 @@ def test_a_damaged_tfrecord_is_an_error(work, tmp_path, where):
 def test_an_image_with_recordios_mark_is_refused(tmp_path):
     with pytest.raises(ValueError, match="image 3 "):
         formats.write_recordio(tmp_path / "x.rec", [(3, b"abcd" + struct.pack("<I", formats.RECORDIO_MAGIC))])
+
+
+PAGE = mmap.PAGESIZE
+
+
+def pages_held(path):
+    """Returns for each page of a file if the page cache has it."""
+    found = ctypes.CDLL(None, use_errno=True)
+    found.mmap.restype, found.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, *[ctypes.c_size_t] * 5]
+    found.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+    found.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    nbytes = path.stat().st_size
+    held = ctypes.create_string_buffer(-(-nbytes // PAGE))
+    with path.open("rb") as file:
+        mapped = found.mmap(None, nbytes, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+        assert found.mincore(mapped, nbytes, held) == 0
+        found.munmap(mapped, nbytes)
+    return [bool(byte & 1) for byte in held.raw[: -(-nbytes // PAGE)]]
+
+
+@pytest.fixture
+def shard(tmp_path):
+    """A file of three pages of samples 0, 1 and 2, of which 1 begins in the middle of a page, whole in the page cache."""
+    path = tmp_path / "shard"
+    path.write_bytes(random.Random(1).randbytes(3 * PAGE))
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if any(pages_held(path)):
+            pytest.skip("this file system keeps pages that are to be dropped")
+    path.read_bytes()
+    places = [(0, 0, PAGE + PAGE // 2), (1, PAGE + PAGE // 2 + 20, PAGE // 2 - 20), (2, 2 * PAGE + 8, PAGE - 100)]
+    return path, delivered.Delivered(formats.Sample(number, path, offset, nbytes) for number, offset, nbytes in places)
+
+
+def test_pages_that_were_read_ahead_stay_until_their_samples_are_delivered(shard):
+    path, places = shard
+    places.drop([0])
+    assert pages_held(path) == [False, True, True]  # half of the second page is sample 1's
+    places.drop([1, 7])  # of another file
+    assert pages_held(path) == [False, False, True]
+    places.drop([2])  # the rest of the file belongs to the last sample
+    assert pages_held(path) == [False, False, False]
+    path.read_bytes()
+    places.drop([2, 1])  # of the next epoch
+    assert pages_held(path) == [True, True, False]
+
+
+def test_a_cold_epoch_keeps_what_a_reader_has_read_ahead(work, tmp_path, shard):
+    """The reader takes whole files into the page cache before it delivers their samples, as one that reads in sequence does."""
+    store, held = tmp_path / "store", []
+    formats.convert(work, "recordio", store)
+    (path,) = formats.shards(store, "recordio")
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+    def epoch():
+        path.read_bytes()
+        for first in range(0, 37, 4):
+            held.append(sum(pages_held(path)))
+            numbers = list(range(first, min(first + 4, 37)))
+            yield np.zeros((len(numbers), 1), np.float32), numbers
+
+    args = argparse.Namespace(form="recordio", epochs=1, NAME="a reader")
+    runs = cell_of_records.timed((epoch() for _ in range(2)), work, store, args, True)
+    half = held[10:]
+    assert len(runs) == 1 and half == held[:10]
+    assert half == sorted(half, reverse=True) and half[5] > len(pages_held(path)) // 3  # the files grow: later samples are larger
+    assert not any(pages_held(path))
+
+
+@pytest.mark.parametrize("form", ["tfrecord", "recordio", "tar"])
+def test_a_whole_epoch_drops_every_page(work, form, tmp_path):
+    formats.convert(work, form, tmp_path / "store")
+    places = delivered.Delivered(formats.samples(work, form, tmp_path / "store"))
+    for path in formats.shards(tmp_path / "store", form):
+        file = next(file for found in places._places.values() for file, _ in found if file.path == path)
+        assert len(file.owners) == -(-path.stat().st_size // PAGE) and file.owners.all()
+        runs = [run for extent in range(len(file.pages)) for run in file.deliver(extent)]
+        assert sorted(page for first, end in runs for page in range(first, end)) == list(range(len(file.owners)))
+        assert (file.left == file.owners).all()
+
+
+def test_items_of_a_penstock_shard(tmp_path):
+    shard = formats.PST_MAGIC + bytes(56)
+    bodies = {5: b"item of five", 6: b"x" * 100}
+    for number, body in bodies.items():
+        shard += struct.pack("<4sHHBB6xQQ8x8x", b"PSTR", 64, 0, 0, 0, number, len(body)) + bytes(16) + body
+        shard += bytes(-len(shard) % 8)
+    path = tmp_path / "shard-000000.pst"
+    path.write_bytes(shard)
+    found = list(formats.read_pst(path))
+    assert {sample.number: bytes_of(sample) for sample in found} == bodies
+    path.write_bytes(shard[:64] + b"junk" + shard[68:])
+    with pytest.raises(ValueError, match="no record"):
+        list(formats.read_pst(path))
 
 
 def buffered(n, held, seed=5):
