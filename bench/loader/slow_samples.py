@@ -2,21 +2,32 @@
 """slow_samples.py DATA ROOT: loaders over data in which 1 % of the samples cost about 50 times as much as the others.
 
 ROOT gets a folder of JPEGs: crops of photographs of 448 x 448, and for every hundredth a picture of 3136 x 3136. All loaders have
-the same number of workers (--workers, default 2) and of batches ahead (4). The order is exact but where that is said:
+the same number of workers (--workers, default as many as cores, and twice as many) and of batches ahead (4). The order is exact but
+where that is said:
 
     torch DataLoader + Pillow, in order    a batch belongs to one worker; a slow sample holds up all batches behind it
     the same with in_order=False           batches come as they are done: the order is lost
     Penstock, prefetch 1                   one batch at a time: workers that are done wait for the slow sample
     Penstock, prefetch 4                   work goes by rows over the batches ahead
 
-Beside each rate stand the same loader's rate over the samples without the slow ones, and the part of the workers' time in which
-they worked: processor time by time and workers. Medians of the rounds, in turns. With --json the rounds of an earlier call go on.
+Each loader is compared with itself over the same samples without the slow ones:
+
+    keeps            its rate with slow samples / its rate without
+    decoding         what it would keep if nothing waited: processor time of an image without / with slow samples
+    order            keeps / decoding: 1 if no worker waits for a slow sample of another one
+    held up          part of an epoch in waits for a batch that are longer than twice the median wait
+    at work          processor time / (time and the lesser of workers and cores)
+
+The goal is judged by `keeps`, beside the in-order loader's. The ratio of the rates also has the speed of decoding in it, which is
+that of the rates without slow samples. Medians of the rounds, in turns. With --json the rounds of an earlier call go on.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -96,42 +107,94 @@ PEERS: dict[str, tuple[str, Callable[..., Iterator[list[int]]], dict]] = {
 }
 
 
+def held_up(waits: list[float]) -> float:
+    """Returns the part of the time that is in waits longer than twice the median wait."""
+    limit = 2 * statistics.median(waits)
+    return sum(wait for wait in waits if wait > limit) / sum(waits)
+
+
 def measure(peer: str, root: Path, workers: int, slow: bool) -> dict:
     """One epoch. The clock starts with the first batch, so that starting processes is not part of it."""
     _, make_batches, options = PEERS[peer]
     batches = make_batches(root, slow, workers, **options)
     seen = next(batches)
-    n_first, cpu, start = len(seen), runner.cpu_seconds(), time.perf_counter()
+    n_first, cpu, times = len(seen), runner.cpu_seconds(), [time.perf_counter()]
     for indices in batches:
         seen += indices
-    wall = time.perf_counter() - start
+        times.append(time.perf_counter())
+    cpu = runner.cpu_seconds() - cpu
     if sorted(seen) != sorted(set(seen)) or len(seen) != len(files(root, slow)):
         raise SystemExit(f"{peer}: {len(seen)} samples, {len(set(seen))} different, wanted {len(files(root, slow))}")
-    return {"images_per_s": (len(seen) - n_first) / wall, "wall_s": wall, "cpu_s": runner.cpu_seconds() - cpu,
-            "order": hash(tuple(seen))}
+    waits, n = [after - before for before, after in itertools.pairwise(times)], len(seen) - n_first
+    return {"images_per_s": n / sum(waits), "wall_s": sum(waits), "cpu_s": cpu, "cpu_ms": 1e3 * cpu / n, "held_up": held_up(waits),
+            "longest_s": max(waits)}
 
 
-def run(peer: str, args: argparse.Namespace, slow: bool) -> dict:
-    command = [sys.executable, __file__, str(args.data), str(args.root), "--only", peer, "--workers", str(args.workers),
+def run(peer: str, args: argparse.Namespace, workers: int, slow: bool) -> dict:
+    command = [sys.executable, __file__, str(args.data), str(args.root), "--only", peer, "--workers", str(workers),
                *["--without"] * (not slow)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def summed(peer: str, kinds: dict[str, list[dict]], workers: int) -> dict:
-    """Medians of all rounds. busy: processor time of an epoch, by its time and the workers."""
-    rates = {kind: statistics.median(one["images_per_s"] for one in runs) for kind, runs in kinds.items()}
-    cpu = statistics.median(one["cpu_s"] for one in kinds["with"])
-    return {"name": PEERS[peer][0], "rounds": len(kinds["with"]), "images_per_s": round(rates["with"], 1),
-            "without_slow": round(rates["without"], 1), "cpu_s": round(cpu, 2),
-            "busy": round(statistics.median(one["cpu_s"] / workers / one["wall_s"] for one in kinds["with"]), 3)}
+def summed(peer: str, kinds: dict[str, list[dict]], workers: int, cores: int) -> dict:
+    """Medians of all rounds."""
+    def median(kind: str, what: str) -> float:
+        return statistics.median(one[what] for one in kinds[kind])
+
+    keeps = median("with", "images_per_s") / median("without", "images_per_s")
+    decoding = median("without", "cpu_ms") / median("with", "cpu_ms")
+    busy = statistics.median(one["cpu_s"] / min(workers, cores) / one["wall_s"] for one in kinds["with"])
+    return {"name": PEERS[peer][0], "workers": workers, "rounds": len(kinds["with"]),
+            "images_per_s": round(median("with", "images_per_s"), 1), "without_slow": round(median("without", "images_per_s"), 1),
+            "keeps": round(keeps, 3), "decoding": round(decoding, 3), "order": round(keeps / decoding, 3),
+            "held_up": round(median("with", "held_up"), 3), "longest_s": round(median("with", "longest_s"), 3),
+            "busy": round(busy, 3)}
+
+
+def beside(cells: dict[str, dict], peer: str, base: str = "torch") -> dict:
+    """Returns a loader beside the in-order one: by what both keep (the goal), by rates, and what of these is decoding alone."""
+    ours, theirs = cells[peer], cells[base]
+    return {"loader": peer, "workers": ours["workers"], "keeps": round(ours["keeps"] / theirs["keeps"], 2),
+            "rates": round(ours["images_per_s"] / theirs["images_per_s"], 2),
+            "decoding_alone": round(ours["without_slow"] / theirs["without_slow"], 2)}
+
+
+def table(found: dict) -> str:
+    out = []
+    for workers, cells in found["cells"].items():
+        head = f"loader, {workers} workers on {found['machine']['cores']} cores, {AHEAD} batches of {BATCH} ahead"
+        out += ["", *runner.heads(head, "images/s", "without slow ones", "keeps", "decoding", "order", "held up",
+                                  "longest wait, s", "at work")]
+        out += [f"| {cell['name']} | {cell['images_per_s']:.0f} | {cell['without_slow']:.0f} | {cell['keeps']:.2f} | "
+                f"{cell['decoding']:.2f} | {cell['order']:.2f} | {cell['held_up']:.0%} | {cell['longest_s']:.2f} | "
+                f"{cell['busy']:.2f} |" for cell in cells.values()]
+    out += ["", *runner.heads("beside the in-order DataLoader", "workers", "keeps, times", "rates, times", "of which decoding")]
+    out += [f"| {PEERS[each['loader']][0]} | {each['workers']} | {each['keeps']:.2f} | {each['rates']:.2f} | "
+            f"{each['decoding_alone']:.2f} |" for each in found["beside"]]
+    return "\n".join(out[1:]) + "\n"
+
+
+def all_rounds(args: argparse.Namespace) -> dict[str, dict[str, dict[str, list[dict]]]]:
+    """Returns the runs by workers, loader, and kind, those of an earlier call first."""
+    found = json.loads(args.json.read_text())["runs"] if args.json and args.json.exists() else {}
+    for i in range(args.rounds):
+        for workers in args.workers:
+            of_peers = found.setdefault(str(workers), {})
+            for peer in PEERS:
+                kinds = of_peers.setdefault(peer, {"with": [], "without": []})
+                for kind, runs in kinds.items():
+                    runs.append(run(peer, args, workers, kind == "with"))
+        print(f"round {i + 1} of {args.rounds}", file=sys.stderr, flush=True)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("root", type=Path)
-    parser.add_argument("--workers", type=int, default=2)
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--workers", type=int, nargs="+", default=[cores, 2 * cores])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=PEERS)
     parser.add_argument("--without", action="store_true")
@@ -139,26 +202,17 @@ def main() -> None:
     args = parser.parse_args()
     common.made(args.root, lambda root: make(args.data, root))
     if args.only:
-        print(json.dumps(measure(args.only, args.root, args.workers, not args.without)))
+        print(json.dumps(measure(args.only, args.root, args.workers[0], not args.without)))
         return
-    found: dict[str, dict[str, list[dict]]] = {peer: {"with": [], "without": []} for peer in PEERS}
-    if args.json and args.json.exists():
-        found = json.loads(args.json.read_text())["runs"]
-    for i in range(args.rounds):
-        for peer in PEERS:
-            for kind in ("with", "without"):
-                found[peer][kind].append(run(peer, args, kind == "with"))
-        print(f"round {i + 1} of {args.rounds}", file=sys.stderr, flush=True)
-    cells = {peer: summed(peer, kinds, args.workers) for peer, kinds in found.items()}
-    base = cells["torch"]["images_per_s"]
-    print(f"| loader, {args.workers} workers, {AHEAD} batches of {BATCH} ahead | images/s | x in-order torch | without slow ones | "
-          "workers at work |\n|---|---|---|---|---|")
-    for cell in cells.values():
-        print(f"| {cell['name']} | {cell['images_per_s']:.0f} | {cell['images_per_s'] / base:.2f} | {cell['without_slow']:.0f} | "
-              f"{cell['busy']:.2f} |")
+    runs = all_rounds(args)
+    cells = {workers: {peer: summed(peer, kinds, int(workers), cores) for peer, kinds in of_peers.items()}
+             for workers, of_peers in runs.items()}
+    found = {"bench": "slow_samples", "machine": runner.machine(), "cells": cells,
+             "beside": [beside(each, peer) for each in cells.values() for peer in PEERS if peer.startswith("penstock")],
+             "runs": runs}
+    print(table(found), end="")
     if args.json:
-        args.json.write_text(json.dumps({"bench": "slow_samples", "machine": runner.machine(), "workers": args.workers,
-                                         "cells": cells, "runs": found}, indent=1) + "\n")
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
