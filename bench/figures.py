@@ -3,8 +3,8 @@
 
     bench/figures.py [--out FILE.svg]
 
-A column for each kind of data, a bar for each loader, images per second on one core. Each column has its own scale, from 0.
-Loaders that keep decoded pixels are left out; docs/figures.md has them.
+A column for each kind of data, a bar for each loader, images per second on one core. Each column has its own scale, from 0. FFCV's
+decoded pixels have a row of their own, with the bytes that they take; "times the fastest other" is of loaders that decode.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COLUMNS = (("loader_jpeg", "imagenet", ("ImageNet JPEG", "RandomResizedCrop(224)
 # Penstock's own form of the data: pli-jpeg for JPEG files, PLI for PNG files.
 ROWS = (("Penstock, packed", ("penstock_pli_jpeg", "penstock_pli")), ("Penstock, plain folder", ("penstock",)),
         ("DALI", ("dali",)), ("torchvision v2", ("torchvision",)), ("tf.data", ("tfdata",)), ("WebDataset", ("webdataset",)),
-        ("FFCV", ("ffcv",)), ("Pillow", ("pillow",)), ("SPDL", ("spdl",)))
+        ("FFCV", ("ffcv",)), ("Pillow", ("pillow",)), ("SPDL", ("spdl",)), ("FFCV, raw pixels", ("ffcv_raw",)))
 
 NAMES, COLUMN, BAR, ROW, TOP, BOTTOM, MARGIN = 170, 236, 16, 25, 100, 34, 20
 WIDTH, HEIGHT = MARGIN + NAMES + len(COLUMNS) * COLUMN + MARGIN, TOP + len(ROWS) * ROW + BOTTOM
@@ -36,10 +36,16 @@ def latest(stem: str) -> dict:
     return json.loads(max(RESULTS.glob(f"{stem}-*.json")).read_text())
 
 
-def speed_of(run: dict, group: str, peers: tuple[str, ...]) -> float | None:
-    found = [cell["images_per_s"] for cell in run["cells"]
+def cell_of(run: dict, group: str, peers: tuple[str, ...]) -> dict | None:
+    """Returns the fastest cell of these peers on one core."""
+    found = [cell for cell in run["cells"]
              if cell["group"] == group and cell["cores"] == 1 and cell["peer"] in peers and "absent" not in cell]
-    return max(found) if found else None
+    return max(found, key=lambda cell: cell["images_per_s"]) if found else None
+
+
+def stored_times(run: dict, group: str, cell: dict) -> float:
+    """Returns the bytes that a loader has stored, in those of the files."""
+    return cell["stored_mb"] / cell_of(run, group, ("penstock",))["stored_mb"]
 
 
 def text(x: float, y: float, what: str, size: int = 13, color: str = INK, anchor: str = "start", bold: bool = False) -> str:
@@ -49,17 +55,21 @@ def text(x: float, y: float, what: str, size: int = 13, color: str = INK, anchor
 
 
 def column(left: float, run: dict, group: str, title: tuple[str, str]) -> list[str]:
-    speeds = [speed_of(run, group, peers) for _, peers in ROWS]
-    most = max(speed for speed in speeds if speed)
-    best_peer = max(speed for (name, _), speed in zip(ROWS, speeds, strict=True) if speed and not name.startswith("Penstock"))
+    cells = [cell_of(run, group, peers) for _, peers in ROWS]
+    most = max(cell["images_per_s"] for cell in cells if cell)
+    best_peer = max(cell["images_per_s"] for cell in cells
+                    if cell and cell.get("decodes", True) and not cell["peer"].startswith("penstock"))
     out = [text(left, TOP - 32, title[0], 14, bold=True), text(left, TOP - 14, title[1], 12, MUTED)]
-    for i, ((name, _), speed) in enumerate(zip(ROWS, speeds, strict=True)):
+    for i, ((name, _), cell) in enumerate(zip(ROWS, cells, strict=True)):
         own, y = name.startswith("Penstock"), TOP + i * ROW
-        if not speed:
+        if not cell:
             out.append(text(left, y + BAR - 3, "reads no such files", 11, MUTED))
             continue
+        speed = cell["images_per_s"]
         wide = LONGEST * speed / most
         shown = f"{speed:.0f}" + (f"  ({speed / best_peer:.1f} x)" if own else "")
+        if not cell.get("decodes", True):
+            shown += f"  ({stored_times(run, group, cell):.2g} times the bytes)"
         out += [f"<rect x='{left:.0f}' y='{y}' width='{wide:.1f}' height='{BAR}' rx='2' fill='{OWN if own else PEER}'/>",
                 text(left + wide + 6, y + BAR - 3, shown, 12, INK if own else MUTED, bold=own)]
     return out
@@ -78,7 +88,7 @@ def draw() -> str:
     for i, (stem, group, title) in enumerate(COLUMNS):
         out += column(MARGIN + NAMES + i * COLUMN, runs[stem], group, title)
     foot = (f"{machine['cpu']} (Zen 4), {machine['date']}; float32 NCHW, normalised. Packed: as pli-jpeg or PLI. "
-            "(n x): times the fastest other")
+            "(n x): times the fastest other that decodes")
     return "\n".join([*out, text(MARGIN, HEIGHT - 14, foot, 12, MUTED), "</svg>"]) + "\n"
 
 

@@ -71,8 +71,10 @@ def measure_all(args) -> dict:
 def row(cell: dict, best: float | None) -> str:
     if "absent" in cell:
         return runner.absent(cell["peer"], cell["absent"], n=8)
-    windows = f"{cell['clean']}/{cell['clean'] + cell['disturbed']}" + (" **disturbed**" if not cell["clean"] else "")
     ratio = f"{cell['images_per_s'] / best:.2f}" if best else "-"
+    if "clean" not in cell:  # of a run that was written down by hand
+        return f"| {cell['name']} | {cell['images_per_s']:g} | {ratio} |" + " - |" * 5
+    windows = f"{cell['clean']}/{cell['clean'] + cell['disturbed']}" + (" **disturbed**" if not cell["clean"] else "")
     return (f"| {cell['name']} | {cell['images_per_s']:.0f} ({cell['low']:.0f}-{cell['high']:.0f}) | {ratio} | "
             f"{cell['cpu_ms_per_image']:.2f} | {cell['peak_rss_mb']} | {cell['stored_mb']:.0f} | "
             f"{cell['check']['mean_levels']} | {windows} |")
@@ -98,7 +100,7 @@ def table(merged: dict) -> str:
                                   "clean")]
             rows.sort(key=lambda c: -c.get("images_per_s", 0))
             out += [row(cell, best_peer(rows)) for cell in rows]
-    return "\n".join([*out, "", runner.versions(merged)]) + "\n"
+    return "\n".join([*out, "", merged.get("note", runner.versions(merged))]) + "\n"
 
 
 def arguments() -> argparse.Namespace:

@@ -55,7 +55,7 @@ def grid(largest: float, top: float, bottom: float, scale: float) -> list[str]:
 
 def bar(cell: dict, y: float, dark: bool, scale: float) -> list[str]:
     speed, wide = cell["images_per_s"], cell["images_per_s"] * scale
-    shown = f"{speed:.0f}" + ("" if cell["clean"] else " (disturbed)")
+    shown = f"{speed:.0f}" + ("" if cell.get("clean", True) else " (disturbed)")
     return [f"<rect x='{LEFT}' y='{y:.1f}' width='{wide:.1f}' height='{BAR}' fill='{colors_of(cell)[dark]}'>"
             f"<title>{escape(cell['name'])}, {cell['cores']} cores: {speed:.1f} images/s</title></rect>",
             text(LEFT + wide + 5, y + BAR - 2, shown, 10, MUTED)]

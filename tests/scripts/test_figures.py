@@ -23,6 +23,8 @@ def test_bars_and_numbers(tmp_path, monkeypatch):
         return {"machine": {"cpu": "a CPU", "date": "2001-02-03"},
                 "cells": [{"group": group, "cores": 1, "peer": peer, "images_per_s": speed} for peer, speed in speeds.items()]}
     jpeg = run("imagenet", penstock_pli_jpeg=800.0, penstock=400.0, dali=200.0, ffcv_raw=900.0)
+    for cell in jpeg["cells"]:
+        cell |= {"decodes": cell["peer"] != "ffcv_raw", "stored_mb": 70.0 if cell["peer"] == "ffcv_raw" else 10.0}
     jpeg["cells"] += run("photographs", penstock_pli_jpeg=80.0, penstock=20.0, dali=10.0)["cells"]
     jpeg["cells"].append({"group": "imagenet", "cores": 2, "peer": "dali", "images_per_s": 5000.0})
     jpeg["cells"].append({"group": "imagenet", "cores": 1, "peer": "spdl", "absent": "no wheel"})
@@ -35,6 +37,9 @@ def test_bars_and_numbers(tmp_path, monkeypatch):
     texts = [element.text for element in drawn.iter(f"{SVG}text")]
     bars = [float(element.get("width")) for element in drawn.iter(f"{SVG}rect")][1:]
     assert "800  (4.0 x)" in texts and "400  (2.0 x)" in texts and "8  (8.0 x)" in texts and "200" in texts
-    assert "900" not in texts and "5000" not in texts  # neither decoded pixels nor two cores
+    assert "900  (7 times the bytes)" in texts  # decoded pixels: not the fastest other
+    assert "5000" not in texts  # on two cores
     assert texts.count("reads no such files") == 3 * len(figures.ROWS) - len(bars)
+    longest = 900 / 800  # decoded pixels have the longest bar
     assert [round(bar / bars[0], 2) for bar in bars[:3]] == pytest.approx([1, 0.5, 0.25], abs=0.01)
+    assert bars[3] / bars[0] == pytest.approx(longest, abs=0.01)
