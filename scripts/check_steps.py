@@ -120,7 +120,8 @@ def check_steps() -> list[Step]:
     return [
         Step("rooms", "script", [[PYTHON, "scripts/check_rooms.py"], [PYTHON, "scripts/check_imports.py"]], budget_s=3),
         Step("style", "script", [[PYTHON, "scripts/check_style.py"]], budget_s=6),
-        Step("docs", "script", [[PYTHON, "scripts/check_docs.py"]], budget_s=3),
+        Step("docs", "script", [[PYTHON, "scripts/check_docs.py"]], budget_s=2),
+        Step("figures", "script", [[PYTHON, "scripts/check_figures.py"]], budget_s=2),
         Step("ruff", "script", [[PYTHON, "-m", "ruff", "check", "."]], budget_s=2),
         Step("codespell", "script", [[PYTHON, "-m", "codespell_lib"]], budget_s=5),
         Step("scripts", "pytest", [pytest("tests/scripts")], budget_s=25),

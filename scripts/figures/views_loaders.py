@@ -1,0 +1,175 @@
+"""Tables of loaders: bench/loader, bench/tasks, bench/pages, slow samples, MLPerf's accelerators, networks that train."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from figure_views import only, signed, table, times, view, where, whole
+
+PACKED = ("penstock_pli_jpeg", "penstock_pli")
+
+
+def is_own(cell: dict[str, Any]) -> bool:
+    return cell["peer"].startswith("penstock")
+
+
+def cells_of(run: dict[str, Any], group: str, cores: int) -> list[dict[str, Any]]:
+    return [
+        cell for cell in run["cells"] if cell.get("group", "frames") == group and cell["cores"] == cores and "absent" not in cell
+    ]
+
+
+def fastest_other(cells: Iterable[dict[str, Any]]) -> float:
+    """Returns the rate of the fastest other loader that decodes."""
+    return max(cell["images_per_s"] for cell in cells if not is_own(cell) and cell.get("decodes", True))
+
+
+@view
+def loaders(run: dict[str, Any], group: str) -> list[str]:
+    """A row for each loader, fastest first; in brackets times the fastest other that decodes; bytes over those of the files."""
+    one, two = cells_of(run, group, 1), cells_of(run, group, 2)
+    files = only(one, peer="penstock")["stored_mb"]
+    rows = []
+    for cell in sorted(one, key=lambda cell: -cell["images_per_s"]):
+        rates = [cell["images_per_s"], only(two, peer=cell["peer"])["images_per_s"]]
+        shown = [whole(rate) for rate in rates]
+        if is_own(cell):
+            shown = [f"{rate:.0f} ({rate / fastest_other(cells):.1f} x)" for rate, cells in zip(rates, (one, two), strict=True)]
+        rows.append([f"**{cell['name']}**" if is_own(cell) else cell["name"], *shown, f"{cell['stored_mb'] / files:.2f}"])
+    return table(["loader", "1 core", "2 cores", "bytes"], rows)
+
+
+def masked(run: dict[str, Any]) -> dict[str, Any]:
+    """Returns Penstock's cells at the level of AVX2, beside the peers of both parts of a run: the mask lowers its level alone."""
+    other = run["cells_with_cpu_mask_avx2"]
+    return {"cells": [*other, *(cell for cell in run["cells"] if not is_own(cell))]}
+
+
+def loader_ratios(run: dict[str, Any], group: str, own: str) -> list[float]:
+    """Returns times the fastest other that decodes, on 1 and 2 cores; nothing where the loader was not measured."""
+    both = [cells_of(run, group, cores) for cores in (1, 2)]
+    return [cell["images_per_s"] / fastest_other(cells) for cells in both for cell in cells if cell["peer"] == own]
+
+
+@view
+def ratios(*runs: dict[str, Any], names: str) -> list[str]:
+    """Times the fastest other that decodes, 1 and 2 cores, on each machine. A column named AVX2 is of a run's masked part."""
+    rows = []
+    titles = names.split(";")
+    parts = [
+        masked(run) if "AVX2" in name and "cells_with_cpu_mask_avx2" in run else run
+        for run, name in zip(runs, titles, strict=True)
+    ]
+    for group, title, packed in (("imagenet", "ImageNet", PACKED[0]), ("photographs", "photographs", PACKED[0])):
+        for own, form in ((packed, "pli-jpeg"), ("penstock", "plain folder")):
+            found = [", ".join(times(ratio) for ratio in loader_ratios(run, group, own)) for run in parts]
+            rows.append([f"{title}, {form}", *(each or "-" for each in found)])
+    return table(["", *titles], rows)
+
+
+@view
+def tasks(run: dict[str, Any], detect: dict[str, Any]) -> list[str]:
+    """CPU time and rates of whole recipes. Detection is of its own run."""
+    rows = []
+    for task, title, cells, cores in (
+        ("classify", "classification", run["cells"], (1, 2)),
+        ("detect", "detection", detect["cells"], (1,)),
+        ("segment", "segmentation", run["cells"], (1,)),
+    ):
+        mine = [where(cells, task=task, cores=n) for n in cores]
+        best = [min(cell["cpu_ms_per_image"] for cell in row if not cell["loader"].startswith("penstock")) for row in mine]
+        for first in mine[0]:
+            pair = [only(row, loader=first["loader"]) for row in mine]
+            ms = [f"{cell['cpu_ms_per_image']:.2f}" for cell in pair]
+            if first["loader"].startswith("penstock"):
+                ms = [
+                    f"{cell['cpu_ms_per_image']:.2f} ({other / cell['cpu_ms_per_image']:.1f} x)"
+                    for cell, other in zip(pair, best, strict=True)
+                ]
+            rows.append([title, first["name"], ", ".join(ms), ", ".join(whole(cell["images_per_s"]) for cell in pair)])
+            title = ""
+    return table(["task", "loader", "CPU ms an image", "images/s"], rows)
+
+
+@view
+def raw(run: dict[str, Any]) -> list[str]:
+    rows = [
+        [size, *(f"{only(run['results'], batch_size=size, num_workers=n)['ratio']:.2f}" for n in (1, 2))]
+        for size in (64, 128, 256)
+    ]
+    return table(["batch", "1 worker", "2 workers"], rows)
+
+
+@view
+def pages(run: dict[str, Any], setting: str) -> list[str]:
+    rows = []
+    for cell in where(run["cells"], chain="bytes", setting=setting):
+        crops = only(run["cells"], chain="crops", setting=cell["setting"], layout=cell["layout"], way=cell["way"])
+        rows.append(
+            [
+                cell["way"] + (", folder" if cell["layout"] == "folder" else ""),
+                whole(cell["requests_per_s"]),
+                f"{cell['items_per_request']:.1f}",
+                f"{cell['useful_mb_per_s']:.0f} + {cell['thrown_away_mb_per_s']:.0f}",
+                *(f"{each['images_per_s']:.0f} ({each['times_random']:.2f} x)" for each in (cell, crops)),
+                f"{crops['cpu_ms_per_image']:.2f}",
+            ]
+        )
+    return table(
+        ["order", "requests/s", "items each", "MB/s used + thrown away", "bytes, images/s", "crops, images/s", "CPU ms"], rows
+    )
+
+
+@view
+def slow(run: dict[str, Any]) -> list[str]:
+    """Rates with and without slow samples, and what is kept of them."""
+    base = run["cells"]["torch"]
+    rows = [
+        [
+            cell["name"],
+            whole(cell["without_slow"]),
+            times(cell["without_slow"] / base["without_slow"]),
+            whole(cell["images_per_s"]),
+            times(cell["images_per_s"] / base["images_per_s"]),
+            f"{cell['images_per_s'] / cell['without_slow']:.2f}",
+        ]
+        for cell in run["cells"].values()
+    ]
+    return table(["", "without slow samples", "x torch", "with", "x torch", "kept"], rows)
+
+
+@view
+def fed(fast: dict[str, Any], busy: dict[str, Any]) -> list[str]:
+    rows = []
+    for cell in where(fast["cells"], workload="resnet50"):
+        row = [cell["name"]]
+        for workload in ("resnet50", "retinanet"):
+            for run in (fast, busy):
+                found = where(run["cells"], workload=workload, peer=cell["peer"])
+                row.append(f"{found[0]['fed_per_core']:.2f}" if found else "-")
+        rows.append(row)
+    return table(["loader, 1 core", "ResNet50-H100: Zen 5", "Zen 3, busy", "RetinaNet-B200: Zen 5", "Zen 3, busy"], rows)
+
+
+@view
+def models(run: dict[str, Any], storage: str) -> list[str]:
+    rows = []
+    for cell in run["cells"]:
+        if cell["storage"] not in storage.split(";"):
+            continue
+        stall, form = cell["stall"], cell["form"]
+        rows.append(
+            [
+                f"{cell['model']}, {form}",
+                cell["storage"],
+                f"{1000 * cell['step_s']:.0f}",
+                whole(cell["own"]),
+                whole(cell["rate"]),
+                *(f"{stall[name]:.2f}" for name in ("compute", "prepare", "fetch")),
+                signed(cell["predicted"] / cell["rate"] - 1),
+            ]
+        )
+    return table(
+        ["network, form", "storage", "step, ms", "alone", "images/s", "computes", "preparation", "fetch", "predicted"], rows
+    )

@@ -1,0 +1,261 @@
+"""Tables of mixes, plans, predictions, augmentation, start and compilers: bench/mix, bench/whatif, bench/start and others."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from typing import Any
+
+from figure_views import only, percent, signed, table, times, view, where, whole
+
+BESIDE_PLI = ("mix of", "half and half")
+MIXES = {"mix of before": "mix", "half and half of before": "coin flip"}
+
+
+def rates_of(setting: dict[str, Any], fraction: float = 4.0) -> dict[str, float]:
+    return {cell["way"]: cell["rate"] for cell in where(setting["cells"], fraction=fraction)}
+
+
+def settings_of(run: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]]]:
+    return ((group, name, setting) for group, settings in run["groups"].items() for name, setting in settings.items())
+
+
+def singles(setting: dict[str, Any], *, pli: bool) -> dict[str, float]:
+    """Returns rates of the single forms: all of them, or those without PLI. Raw pixels at the training size have no PLI."""
+    found = {way: rate for way, rate in rates_of(setting).items() if not way.startswith(BESIDE_PLI)}
+    return found if pli else {way: rate for way, rate in found.items() if not way.startswith("pli")}
+
+
+def best(rates: dict[str, float]) -> str:
+    return max(rates, key=lambda way: rates[way])
+
+
+def mix_ratio(setting: dict[str, Any]) -> float | None:
+    """Returns the solved mix over the best single form, both without PLI; None where the mix is one form."""
+    rates = rates_of(setting)
+    return rates["mix of before"] / max(singles(setting, pli=False).values()) if "mix of before" in rates else None
+
+
+@view
+def mixes_without_pli(run: dict[str, Any]) -> list[str]:
+    rows = []
+    for group, _, setting in settings_of(run):
+        rates = rates_of(setting)
+        mix = ", ".join(f"{100 * share:.0f} % {form}" for form, share in setting["mixes"]["before"].items())
+        ratio = mix_ratio(setting)
+        rows.append(
+            [
+                f"{group}: {setting['cores']} cores, {setting['storage'] / 1e6:.0f} MB/s",
+                *(
+                    whole(rates[form]) if form in rates else None
+                    for form in ("png" if "png" in rates else "jpeg", "raw", "raw-256")
+                ),
+                mix,
+                whole(rates["mix of before"]) if ratio else None,
+                times(ratio, 2) if ratio else "one form",
+                whole(rates["half and half of before"]) if ratio else None,
+            ]
+        )
+    return table(["samples/s", "files", "raw", "raw-256", "solved mix", "its rate", "x best single", "coin flip"], rows)
+
+
+def plan_rate(setting: dict[str, Any]) -> float:
+    rates, form = rates_of(setting), next(iter(setting["mixes"]["all"]))
+    return rates.get("mix of all") or rates["pli-small" if form == "pli" else form]
+
+
+def plan_ratio(setting: dict[str, Any]) -> float:
+    """Returns the plan's rate over that of the files as they are."""
+    rates = rates_of(setting)
+    return plan_rate(setting) / rates["png" if "png" in rates else "jpeg"]
+
+
+@view
+def mixes_of_all(run: dict[str, Any]) -> list[str]:
+    rows = []
+    for group, _, setting in settings_of(run):
+        rates, forms = rates_of(setting), singles(setting, pli=True)
+        mix = ", ".join(f"{100 * share:.0f} % {form}" for form, share in setting["mixes"]["all"].items())
+        rows.append(
+            [
+                f"{group}: {setting['cores']} cores, {setting['storage'] / 1e6:.0f} MB/s",
+                f"{best(forms)}, {max(forms.values()):.0f}",
+                mix,
+                whole(plan_rate(setting)),
+                times(plan_rate(setting) / max(forms.values()), 2),
+                times(plan_ratio(setting), 2),
+                whole(rates["half and half of all"]) if "half and half of all" in rates else None,
+            ]
+        )
+    return table(["", "best single form", "the plan", "its samples/s", "x best single", "x the files", "coin flip"], rows)
+
+
+def plan_errors(run: dict[str, Any]) -> dict[str, list[float]]:
+    """Returns predicted over measured, less one, at the highest rate, by the way."""
+    found: dict[str, list[float]] = {}
+    for _, _, setting in settings_of(run):
+        for cell in where(setting["cells"], fraction=4.0):
+            if cell.get("predicted") and "half" not in cell["way"]:
+                found.setdefault(cell["way"], []).append(cell["predicted"] / cell["rate"] - 1)
+    return found
+
+
+@view
+def mix_errors(run: dict[str, Any]) -> list[str]:
+    rows = [
+        [way, len(errors), sum(abs(error) <= 0.05 for error in errors), signed(min(errors)), signed(max(errors))]
+        for way, errors in plan_errors(run).items()
+    ]
+    every = [error for errors in plan_errors(run).values() for error in errors]
+    rows.append(["**all**", len(every), sum(abs(error) <= 0.05 for error in every), signed(min(every)), signed(max(every))])
+    return table(["way", "cells", "within 5 %", "least", "most"], rows)
+
+
+@view
+def grid(run: dict[str, Any]) -> list[str]:
+    rows = []
+    for setting in run["settings"]:
+        rates, convert = setting["rates"], setting["convert"]
+        found = setting["plan"].split("'")[1].split(":")[0]
+        rows.append(
+            [
+                f"{setting['group']}: {setting['setting']}",
+                found,
+                whole(rates["plan"]),
+                signed(setting["predicted"] / rates["plan"] - 1),
+                setting["best"].replace(", shuffled", ""),
+                whole(rates[setting["best"]]),
+                f"{setting['part_of_best']:.2f}",
+                f"{convert['seconds']:.2f}, {convert['predicted_seconds']:.2f}",
+                f"{convert['epochs']:.1f}, {convert['predicted_epochs']:.1f}",
+            ]
+        )
+    return table(
+        [
+            "",
+            "plan",
+            "samples/s",
+            "predicted",
+            "best of the grid",
+            "samples/s",
+            "of the best",
+            "converting: s, predicted",
+            "pays after epochs, predicted",
+        ],
+        rows,
+    )
+
+
+def pace(cell: dict[str, Any]) -> str:
+    """Says what a cell is paced by: cells paced by a throttle or a sleep can hardly miss."""
+    group, binding = cell["group"], cell["predicted"]["binding"]
+    if binding == "storage":
+        return "byte throttle"
+    if binding == "accelerator":
+        return "sleep for the accelerator's step"
+    if group.startswith("workers"):
+        return "workers that sleep"
+    if group.startswith("hybrid"):
+        return "emulated GPU"
+    two = cell["question"].get("cores", 2) in (2, None)
+    again = group in ("form", "cache") or (group == "cores" and two) or cell["name"].endswith(", 1 jobs")
+    return "what was analysed, again" if again else "fewer cores, or more jobs"
+
+
+EASY = ("byte throttle", "sleep for the accelerator's step", "workers that sleep")
+
+
+def whatif_errors(run: dict[str, Any], *, easy: bool | None = None) -> list[float]:
+    """Returns how far off cells are: all, the easy ones or the others."""
+    return [abs(cell["error"]) for cell in run["cells"] if easy is None or (pace(cell) in EASY) == easy]
+
+
+@view
+def whatif(run: dict[str, Any]) -> list[str]:
+    kinds: dict[str, list[float]] = {}
+    for cell in run["cells"]:
+        kinds.setdefault(pace(cell), []).append(abs(cell["error"]))
+    ordered = [*EASY, *(kind for kind in kinds if kind not in EASY)]
+    rows = [[kind, errors] for kind in ordered if (errors := kinds.get(kind))]
+    rows += [
+        ["**all that can hardly miss**", whatif_errors(run, easy=True)],
+        ["**all others**", whatif_errors(run, easy=False)],
+        ["all", whatif_errors(run)],
+    ]
+    return table(
+        ["paced by", "cells", "median", "worst", "within 3 %"],
+        [
+            [kind, len(errors), percent(statistics.median(errors), 2), percent(max(errors), 1), sum(e <= 0.03 for e in errors)]
+            for kind, errors in rows
+        ],
+    )
+
+
+@view
+def augment(run: dict[str, Any]) -> list[str]:
+    rows = []
+    for row in where(run["rows"], level="avx2"):
+        plain = only(run["rows"], level="c", chain=row["chain"])
+        rows.append([row["chain"], *(f"{each:.2f}" for each in (row["ms_per_image"], plain["ms_per_image"], row["memcpy_ms"]))])
+    return table(["ms an image", "AVX2", "C", "memcpy of the result"], rows)
+
+
+@view
+def second_half(run: dict[str, Any]) -> list[str]:
+    rows, peers = [], list(run["peer_versions"])
+    long_names = {"f16": "float16", "f32": "float32"}
+    for row in where(run["builds"], level="avx2"):
+        wide = only(run["builds"], source=row["source"], dtype=row["dtype"], level="avx512")
+        dtype = long_names.get(row["dtype"], row["dtype"])
+        others = {each["peer"]: each["rate"] for each in where(run["peers"], source=row["source"], dtype=dtype)}
+        rows.append([f"{row['source']}, {row['dtype']}", row["after"], wide["after"], *(whole(others[peer]) for peer in peers)])
+    return table(["images/s", "AVX2", "AVX-512", *peers], rows)
+
+
+@view
+def start(run: dict[str, Any]) -> list[str]:
+    rows = [
+        [
+            f"{cell['package']} {cell['version']}",
+            f"{cell['wheel_mb']:.2f}",
+            f"{cell['installed_mb']:.1f}",
+            f"{cell['import_ms']:.1f}",
+            f"{cell['install_s']:.1f}",
+            f"{cell['first_batch_s']:.2f}",
+            f"{cell['from_nothing_s']:.1f}",
+        ]
+        for cell in run["cells"]
+    ]
+    return table(
+        ["package", "wheel, MB", "installed, MB", "import, ms", "pip install, s", "first batch, s", "from nothing, s"], rows
+    )
+
+
+def quartiles(values: list[float]) -> str:
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{middle:.3f} ({low:.3f} to {high:.3f})"
+
+
+@view
+def turns(run: dict[str, Any]) -> list[str]:
+    """Zig's build over gcc's in loaders."""
+    return table(
+        ["zig over gcc", "median (quartiles)"],
+        [[name.replace(", images per CPU second", ""), quartiles(values)] for name, values in run["ratios"].items()],
+    )
+
+
+@view
+def turns_codec(run: dict[str, Any]) -> list[str]:
+    """The range of medians over the rows of a kind."""
+    kinds: dict[tuple[str, str], list[float]] = {}
+    for name, values in run["ratios"].items():
+        group, *tier, what = name.split()
+        kind = f"{tier[0]}, {'photographs' if group in ('kodak', 'cityscapes') else 'graphics'}" if tier else "pli-jpeg"
+        kinds.setdefault((kind, what), []).append(statistics.median(values))
+    rows = [
+        [kind, what.replace("pli_", ""), f"{min(medians):.3f} to {max(medians):.3f}"]
+        for (kind, what), medians in kinds.items()
+        if what in ("decode", "pli_whole", "pli_crop")
+    ]
+    return table(["zig over gcc", "", "medians"], rows)
