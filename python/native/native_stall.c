@@ -32,12 +32,15 @@ static const struct native_member members[] = {
     NUMBER(ranks),
     NUMBER(jobs),
     NUMBER(hosts),
+    NUMBER(batches_per_epoch),
+    NUMBER(epoch_pause_seconds),
     NUMBER(cores),
     NUMBER(workers),
     NUMBER(storage_nbytes_per_second),
     NUMBER(reads_per_second),
     NUMBER(network_nbytes_per_second),
     NUMBER(link_nbytes_per_second),
+    NUMBER(copy_nbytes_per_second),
     NUMBER(gpu_free),
     NUMBER(dataset_nbytes),
     NUMBER(cache_nbytes),
@@ -50,6 +53,8 @@ static const struct native_member members[] = {
     NUMBER(cpu_band),
     NUMBER(storage_band),
     NUMBER(step_band),
+    NUMBER(nbytes_band),
+    NUMBER(copy_band),
     MEMBER(measured_low, NATIVE_DOUBLE, PSTI_STALL_N_RESOURCES),
     MEMBER(measured_high, NATIVE_DOUBLE, PSTI_STALL_N_RESOURCES),
 };
@@ -101,14 +106,14 @@ PyObject *native_stall_predict(PyObject *module, PyObject *dict)
     PyObject *bounds = bounds_of(&answer), *outside = outside_of(&answer), *result = NULL;
     if (bounds != NULL && outside != NULL)
         result = Py_BuildValue(
-            "{s:d,s:d,s:d,s:O,s:s,s:s,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:O}", "samples_per_second",
-            answer.samples_per_second, "low", answer.low, "high", answer.high, "bounds", bounds,
-            "binding", psti_stall_resource_name((uint32_t)answer.binding), "next",
+            "{s:d,s:d,s:d,s:O,s:s,s:s,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:O}",
+            "samples_per_second", answer.samples_per_second, "low", answer.low, "high", answer.high,
+            "bounds", bounds, "binding", psti_stall_resource_name((uint32_t)answer.binding), "next",
             psti_stall_resource_name((uint32_t)answer.next), "utilisation", answer.utilisation,
-            "prep_stall", answer.prep_stall, "fetch_stall", answer.fetch_stall, "hits", answer.hits,
-            "page_hits", answer.page_hits, "misses", answer.misses, "storage_nbytes_per_second",
-            answer.storage_nbytes_per_second, "cores_used", answer.cores_used, "extrapolated",
-            outside);
+            "prep_stall", answer.prep_stall, "fetch_stall", answer.fetch_stall, "start_stall",
+            answer.start_stall, "hits", answer.hits, "page_hits", answer.page_hits, "misses",
+            answer.misses, "storage_nbytes_per_second", answer.storage_nbytes_per_second,
+            "cores_used", answer.cores_used, "extrapolated", outside);
     Py_XDECREF(bounds);
     Py_XDECREF(outside);
     return result;

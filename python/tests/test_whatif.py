@@ -103,6 +103,71 @@ def test_beyond_the_measured_range_is_said_and_bands_widen(report: Report) -> No
     assert "beyond what was measured: cores" in str(outside)
 
 
+def test_nothing_is_nothing(report: Report) -> None:
+    """A GPU of which preparation may have nothing gives 0 samples/s; no jobs, ranks or hosts are an error."""
+    made = data()
+    made["forms"]["jpeg"]["gpu"] = {**made["forms"]["jpeg"]["cpu"], "cpu_seconds": 1e-4, "gpu_seconds": 5e-4}
+    both = Report(made)
+    none = both.whatif(decode="gpu", gpu_free=0)
+    assert (none.samples_per_second, none.low, none.high, none.binding) == (0, 0, 0, "gpu")
+    assert none.utilisation == 0 and none.prep_stall == 1
+    assert both.whatif(decode="gpu", gpu_free=0.01).samples_per_second == pytest.approx(8 * 0.01 / 5e-4)
+    assert both.whatif(gpu_free=0).samples_per_second == pytest.approx(2000)  # CPUs decode
+    made["machine"]["gpu_free"] = 0
+    assert Report(made).whatif(decode="gpu").samples_per_second == 0
+    for name in ("jobs", "ranks", "hosts", "prefetch", "batch_size"):
+        with pytest.raises(ps.errors.ArgumentError, match=f"{name} must be 1 or more, not 0"):
+            report.whatif(**{name: 0})
+
+
+def test_epochs(report: Report) -> None:
+    """The first batch of an epoch is waited for: 8 ranks with 100 samples each take 0.4 s for batches, and 0.1 s for a step."""
+    one = report.whatif(epoch_batches=1)
+    assert one.samples_per_second == pytest.approx(800 / 0.5)
+    assert (one.utilisation, one.prep_stall, one.start_stall) == pytest.approx((0.2, 0.8, 0.2))
+    assert report.whatif(epoch_batches=10).samples_per_second == pytest.approx(8000 / 4.1)
+    paused = report.whatif(epoch_batches=10, epoch_pause=0.9)
+    assert paused.samples_per_second == pytest.approx(8000 / 5)
+    assert paused.utilisation == pytest.approx(1 / 4.1)  # of the time in which somebody trains
+    assert report.whatif(epoch_batches=0).samples_per_second == pytest.approx(2000)
+    made = data()
+    made["subject"]["batches_per_epoch"] = 10
+    own = Report(made)
+    assert own.whatif().samples_per_second == pytest.approx(8000 / 4.1)
+    assert own.whatif(ranks=1, cores=0.5).samples_per_second == pytest.approx(8000 / (80 * 0.4 + 0.1))
+    assert own.whatif(epoch_batches=0).samples_per_second == pytest.approx(2000)
+    assert own.whatif(batch_size=1000).samples_per_second == pytest.approx(8000 / (4 + 1))  # one batch of each rank
+    with pytest.raises(ps.errors.ArgumentError, match="epoch_batches must be 0"):
+        report.whatif(epoch_batches=0.5)
+
+
+def test_copying(report: Report) -> None:
+    """One thread of each rank copies what is read: 1e5 bytes at 1e8 bytes/s are 1 ms of the 2 ms that a sample takes."""
+    assert report.whatif(ranks=1, cores=100, gpu_speed="100x", page_cache="10GB").binding == "cores"
+    slow = report.whatif(ranks=1, cores=100, gpu_speed="100x", page_cache="10GB", copying="100MB/s")
+    assert slow.binding == "copying"
+    asleep = 1 - 0.001 / 100 / 0.001
+    assert slow.bounds["copying"] == pytest.approx(1 / (0.001 + asleep * 0.001 / 100))
+    kept = report.whatif(ranks=1, cores=100, gpu_speed="100x", cache="10GB", copying="100MB/s")
+    assert kept.bounds["copying"] == float("inf")  # Penstock's cache is not copied
+
+
+def test_bands_are_of_what_was_measured() -> None:
+    def half(answer: model.Answer) -> float:
+        return answer.high / answer.samples_per_second - 1
+
+    made = data()
+    made["bands"] = {"cpu_band": 0.0, "storage_band": 0.0, "step_band": 0.0, "cores_band": 0.3}
+    report = Report(made)
+    assert half(report.whatif()) == pytest.approx(0.05)  # the model's own
+    assert half(report.whatif(cores=1)) == pytest.approx((0.05**2 + (1 / 0.7 - 1) ** 2) ** 0.5)
+    assert half(report.whatif()) < half(report.whatif(cores=2)) < half(report.whatif(cores=1))
+    stored = {"page_cache": 0, "cores": 4}  # 2 % of the bytes, where the report says nothing
+    assert half(report.whatif(**stored)) == pytest.approx((0.05**2 + (1 / 0.98 - 1) ** 2) ** 0.5)
+    made["forms"]["jpeg"]["cpu"]["nbytes_band"] = 0.1
+    assert half(Report(made).whatif(**stored)) == pytest.approx((0.05**2 + (1 / 0.9 - 1) ** 2) ** 0.5)
+
+
 def test_sweeps_give_all_combinations(report: Report) -> None:
     found = report.whatif(cores=[1, 2, 4], form=["jpeg", "pli-jpeg"])
     assert [(a.question["cores"], a.question["form"]) for a in found] == [
@@ -207,6 +272,7 @@ def test_command_line(report: Report, tmp_path: Path) -> None:
     for arguments, status, says in (
         (("whatif", "nothing.json"), 1, "nothing.json"),
         (("whatif", str(file), "--cores", "x"), 2, "is a number"),
+        (("whatif", str(file), "--jobs", "0"), 2, "jobs must be 1 or more"),
         (("analyze",), 2, "DATA or --command"),
         (("analyze", "nowhere", "--train", "no_such_module:step"), 2, "no_such_module"),
         (("banana",), 2, "verb"),

@@ -13,18 +13,20 @@
 #define ROOM "stall"
 /* What the error band grows by for each doubling beyond the measured range. */
 #define BAND_PER_DOUBLING 0.05
-/* The model's own error where everything was measured: the median of bench/whatif. */
-#define BAND_OF_MODEL 0.03
+/* The model's own error where every cost is known: two standard deviations of it, by assumption. */
+#define BAND_OF_MODEL 0.05
 
-static const char *const names[PSTI_STALL_N_RESOURCES] = {
-    "accelerator", "cores", "workers", "storage", "reads", "network", "link", "gpu", "cache"};
+static const char *const names[PSTI_STALL_N_RESOURCES] = {"accelerator", "cores", "workers",
+                                                          "storage",     "reads", "network",
+                                                          "link",        "gpu",   "cache",
+                                                          "copying"};
 
 const char *psti_stall_resource_name(uint32_t i)
 {
     return i < PSTI_STALL_N_RESOURCES ? names[i] : NULL;
 }
 
-/* Members that are numbers, with the least that each may be after zero was filled in. */
+/* Members that are numbers, with the least that each may be. */
 static const struct {
     const char *name;
     size_t offset;
@@ -53,12 +55,15 @@ static const struct {
     NUMBER(ranks, 1),
     NUMBER(jobs, 1),
     NUMBER(hosts, 1),
+    NUMBER(batches_per_epoch, 0),
+    NUMBER(epoch_pause_seconds, 0),
     NUMBER(cores, 1e-6),
     NUMBER(workers, 0),
     NUMBER(storage_nbytes_per_second, 0),
     NUMBER(reads_per_second, 0),
     NUMBER(network_nbytes_per_second, 0),
     NUMBER(link_nbytes_per_second, 0),
+    NUMBER(copy_nbytes_per_second, 0),
     NUMBER(gpu_free, 0),
     NUMBER(dataset_nbytes, 0),
     NUMBER(cache_nbytes, 0),
@@ -67,6 +72,8 @@ static const struct {
     NUMBER(cpu_band, 0),
     NUMBER(storage_band, 0),
     NUMBER(step_band, 0),
+    NUMBER(nbytes_band, 0),
+    NUMBER(copy_band, 0),
 #undef NUMBER
 };
 
@@ -78,14 +85,6 @@ static void fill_in(struct psti_stall_setup *s)
         s->item_nbytes = s->nbytes;
     if (s->hit_cpu_seconds == 0)
         s->hit_cpu_seconds = s->cpu_seconds;
-    if (s->ranks == 0)
-        s->ranks = 1;
-    if (s->jobs == 0)
-        s->jobs = 1;
-    if (s->hosts == 0)
-        s->hosts = 1;
-    if (s->gpu_free == 0)
-        s->gpu_free = 1;
     if (s->policy == PSTI_STALL_USUAL)
         s->policy = PSTI_STALL_MINIO;
     if (s->page_policy == PSTI_STALL_USUAL)
@@ -102,9 +101,13 @@ enum pst_status psti_stall_setup_read(const struct psti_stall_setup *given,
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         double value = *(const double *)((const char *)full + numbers[i].offset);
         if (!isfinite(value) || value < numbers[i].least)
-            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "%s is %g: %g or more is expected",
-                             numbers[i].name, value, numbers[i].least);
+            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "%s must be %g or more, not %g",
+                             numbers[i].name, numbers[i].least, value);
     }
+    if (full->batches_per_epoch > 0 && full->batches_per_epoch < 1)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                         "batches_per_epoch must be 0 (no end), or 1 or more, not %g",
+                         full->batches_per_epoch);
     if (full->gpu_free > 1 || full->gpu_interference > 1)
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
                          "gpu_free and gpu_interference are 0 to 1, not %g and %g", full->gpu_free,
@@ -142,6 +145,22 @@ static double cycle(const struct psti_stall_setup *s, double cpu, double misses)
     return seconds + alone;
 }
 
+/* Samples/s that the reading threads allow. They copy what the page cache has, and each copy keeps
+ * one thread. Where workers wait for it, they sleep; the one that is woken last finds all cores
+ * taken, and runs its part of the rows on the core of the thread that woke it. */
+static double copying(const struct psti_stall_setup *s, double cpu, double hits)
+{
+    double consumers = s->ranks * s->jobs;
+    double loaders = s->shared_preparation ? s->ranks : consumers;
+    double seconds = (1 - hits) * s->nbytes / s->copy_nbytes_per_second;
+    if (!(s->copy_nbytes_per_second > 0) || !(seconds > 0) || !(s->workers > 0))
+        return INFINITY;
+    double cores = fmin(s->cores / loaders, s->workers);
+    double part = fmax(cpu - seconds, 0) / cores; /* of the other work, on one core */
+    double asleep = part < seconds ? 1 - part / seconds : 0;
+    return consumers / (seconds + asleep * part);
+}
+
 static void find_bounds(const struct psti_stall_setup *s, struct psti_stall_answer *a)
 {
     double consumers = s->ranks * s->jobs;
@@ -162,8 +181,10 @@ static void find_bounds(const struct psti_stall_setup *s, struct psti_stall_answ
     b[PSTI_STALL_NETWORK] = once * quotient(s->network_nbytes_per_second,
                                             a->hits * (1 - 1 / s->hosts) * s->item_nbytes);
     b[PSTI_STALL_LINK] = consumers * quotient(s->link_nbytes_per_second, s->link_nbytes);
-    b[PSTI_STALL_GPU] = consumers * quotient(s->gpu_free, s->gpu_seconds);
+    b[PSTI_STALL_GPU] =
+        s->gpu_seconds > 0 ? consumers * s->gpu_free / s->gpu_seconds : INFINITY; /* 0: none */
     b[PSTI_STALL_CACHE_MEMORY] = INFINITY;
+    b[PSTI_STALL_COPYING] = copying(s, cpu, a->hits);
 }
 
 static void find_binding(struct psti_stall_answer *a)
@@ -213,9 +234,32 @@ void psti_stall_rate(const struct psti_stall_setup *s, struct psti_stall_answer 
     double batches = psti_stall_coupled_rate(supply / per_batch, supply_cv2(s, slowest),
                                              demand / per_batch, step_cv2, s->prefetch + 1);
     a->samples_per_second = batches * per_batch;
+    a->start_stall = 0;
+    if (s->batches_per_epoch > 0 && batches > 0) {
+        /* Without workers the step's thread prepares, so `demand` has it all. */
+        double first = s->workers > 0 ? per_batch / fmax(supply, demand) : 0;
+        double training = s->batches_per_epoch / batches + first;
+        a->start_stall = training > 0 ? first / training : 0;
+        a->samples_per_second =
+            s->batches_per_epoch * per_batch / (training + s->epoch_pause_seconds);
+    }
 }
 
-/* Splits the time of a sample: without any fetching, then without preparation either. */
+/* Seconds of one sample that are a pause between epochs. */
+static double pause_of(const struct psti_stall_setup *s)
+{
+    double samples = s->batches_per_epoch * s->ranks * s->jobs * s->batch_size;
+    return samples > 0 ? s->epoch_pause_seconds / samples : 0;
+}
+
+double psti_stall_rate_at(const struct psti_stall_setup *s, double utilisation)
+{
+    double per_step = s->ranks * s->jobs * s->batch_size;
+    return 1 / (s->step_seconds / (utilisation * per_step) + pause_of(s));
+}
+
+/* Splits the time of a sample outside of pauses: without any fetching, then without preparation
+ * either. */
 static void find_stalls(const struct psti_stall_setup *s, struct psti_stall_answer *a)
 {
     struct psti_stall_setup local = *s;
@@ -223,10 +267,15 @@ static void find_stalls(const struct psti_stall_setup *s, struct psti_stall_answ
     local.network_nbytes_per_second = 0;
     struct psti_stall_answer prepared;
     psti_stall_rate(&local, &prepared);
-    double whole = quotient(1, a->samples_per_second);
+    if (!(a->samples_per_second > 0)) { /* it stands still */
+        a->fetch_stall = prepared.samples_per_second > 0 ? 1 : 0;
+        a->prep_stall = 1 - a->fetch_stall;
+        return;
+    }
+    double pause = pause_of(s), whole = 1 / a->samples_per_second - pause;
     double step = quotient(s->ranks * s->jobs * s->batch_size, s->step_seconds);
     double compute = isinf(step) ? 0 : 1 / step;
-    double without_fetch = quotient(1, prepared.samples_per_second);
+    double without_fetch = quotient(1, prepared.samples_per_second) - pause;
     if (without_fetch > whole)
         without_fetch = whole;
     a->utilisation = compute < whole ? compute / whole : 1;
@@ -255,6 +304,8 @@ static double value_of(const struct psti_stall_setup *s, int resource)
         return s->link_nbytes_per_second;
     case PSTI_STALL_GPU:
         return s->gpu_free;
+    case PSTI_STALL_COPYING:
+        return s->copy_nbytes_per_second;
     default:
         return s->cache_nbytes;
     }
@@ -286,29 +337,63 @@ static double doublings_outside(const struct psti_stall_setup *s, const struct p
     return sum;
 }
 
+enum measured { CPU, STORAGE, STEP, NBYTES, COPY, N_MEASURED };
+
+/* Makes one of the measured amounts dearer by a part of it; cheaper, if the part is below 0. */
+static void make_dearer(struct psti_stall_setup *s, int what, double part)
+{
+    double more = fmax(1 + part, 0.1), less = fmax(1 - part, 0.1);
+    switch (what) {
+    case CPU:
+        s->cpu_seconds *= more;
+        s->hit_cpu_seconds *= more;
+        s->batch_cpu_seconds *= more;
+        return;
+    case STORAGE:
+        s->storage_nbytes_per_second *= less;
+        s->reads_per_second *= less;
+        s->network_nbytes_per_second *= less;
+        return;
+    case STEP:
+        s->step_seconds *= more;
+        s->step_cpu_seconds *= more;
+        return;
+    case NBYTES:
+        s->nbytes *= more;
+        s->item_nbytes *= more;
+        s->dataset_nbytes *= more;
+        return;
+    default:
+        s->copy_nbytes_per_second *= less;
+    }
+}
+
+static double square_beyond_1(double ratio) { return ratio > 1 ? square(ratio - 1) : 0; }
+
+/* Errors of what was measured are independent, so their squares add up. Each side of the band has
+ * its own sum, because a cost matters more while its resource is the slowest. */
 static void find_band(const struct psti_stall_setup *s, struct psti_stall_answer *a)
 {
-    double sides[2];
-    for (int i = 0; i < 2; i++) {
-        double sign = i == 0 ? 1 : -1;
+    const double parts[N_MEASURED] = {[CPU] = s->cpu_band,
+                                      [STORAGE] = s->storage_band,
+                                      [STEP] = s->step_band,
+                                      [NBYTES] = s->nbytes_band,
+                                      [COPY] = s->copy_band};
+    double rate = a->samples_per_second, below = square(BAND_OF_MODEL), above = below;
+    for (int i = 0; i < 2 * N_MEASURED; i++) {
+        double part = i % 2 == 0 ? parts[i / 2] : -parts[i / 2];
         struct psti_stall_setup other = *s;
         struct psti_stall_answer answer;
-        double cpu = fmax(1 + sign * s->cpu_band, 0.1), step = fmax(1 + sign * s->step_band, 0.1);
-        double storage = fmax(1 - sign * s->storage_band, 0.1);
-        other.cpu_seconds *= cpu;
-        other.hit_cpu_seconds *= cpu;
-        other.batch_cpu_seconds *= cpu;
-        other.step_seconds *= step;
-        other.step_cpu_seconds *= step;
-        other.storage_nbytes_per_second *= storage;
-        other.reads_per_second *= storage;
-        other.network_nbytes_per_second *= storage;
+        if (part == 0 || rate == 0)
+            continue;
+        make_dearer(&other, i / 2, part);
         psti_stall_rate(&other, &answer);
-        sides[i] = answer.samples_per_second;
+        below += square_beyond_1(quotient(rate, answer.samples_per_second));
+        above += square_beyond_1(quotient(answer.samples_per_second, rate));
     }
-    double extra = BAND_OF_MODEL + BAND_PER_DOUBLING * doublings_outside(s, a, &a->extrapolated);
-    a->low = fmin(sides[0], a->samples_per_second) / (1 + extra);
-    a->high = fmax(sides[1], a->samples_per_second) * (1 + extra);
+    double extra = BAND_PER_DOUBLING * doublings_outside(s, a, &a->extrapolated);
+    a->low = rate / (1 + sqrt(below) + extra);
+    a->high = rate * (1 + sqrt(above) + extra);
 }
 
 enum pst_status psti_stall_predict(const struct psti_stall_setup *setup,

@@ -28,7 +28,12 @@ double psti_stall_coupled_rate(double producer, double producer_cv2, double cons
 /* The mean of the largest of n normal values: how many standard deviations above their mean. */
 double psti_stall_largest_of(double n);
 
-/* The rate alone, without band and stalls. `answer` receives bounds, hits and rate. */
+/* The rate, with the pauses between epochs, at which accelerators compute for this part of the time
+ * outside of the pauses. */
+double psti_stall_rate_at(const struct psti_stall_setup *s, double utilisation);
+
+/* The rate alone, without band and the other stalls. `answer` receives bounds, hits, start_stall
+ * and rate. */
 void psti_stall_rate(const struct psti_stall_setup *s, struct psti_stall_answer *answer);
 
 #endif

@@ -37,6 +37,9 @@ static void set(struct psti_stall_setup *s, enum psti_stall_resource resource, d
     case PSTI_STALL_GPU:
         s->gpu_free = value;
         break;
+    case PSTI_STALL_COPYING:
+        s->copy_nbytes_per_second = value;
+        break;
     default:
         s->cache_nbytes = value;
     }
@@ -85,7 +88,7 @@ enum pst_status psti_stall_need(const struct psti_stall_setup *setup,
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
                          "step_seconds above 0, a utilisation between 0 and 1 and a resource other "
                          "than the accelerator are expected");
-    double wanted = utilisation * s.ranks * s.jobs * s.batch_size / s.step_seconds;
+    double wanted = psti_stall_rate_at(&s, utilisation);
     double low = least_of(resource), high = most_of(&s, resource);
     if (rate_with(&s, resource, high, &answer) < wanted)
         return psti_fail(err, PST_ERROR_LIMIT, ROOM,

@@ -32,7 +32,8 @@ enum psti_stall_resource {
     PSTI_STALL_LINK = 6,         /* Bytes from the host to the accelerator. */
     PSTI_STALL_GPU = 7,          /* Preparation on the accelerator itself. */
     PSTI_STALL_CACHE_MEMORY = 8, /* Never the slowest; psti_stall_need may be asked for it. */
-    PSTI_STALL_N_RESOURCES = 9
+    PSTI_STALL_COPYING = 9,      /* The thread that copies what is read, out of the page cache. */
+    PSTI_STALL_N_RESOURCES = 10
 };
 
 #define PSTI_STALL_RESOURCES_MAX 16 /* room for resources that later versions have */
@@ -48,8 +49,8 @@ enum psti_stall_policy {
 };
 
 /* Describes a training run and a machine. Zero-initialise, then set struct_size. Members that may
- * be left zero say so; a capacity of zero is no limit, but for `cores`. All numbers are finite and
- * not negative. */
+ * be left zero say so; a capacity of zero is no limit, but for `cores` and `gpu_free`. All numbers
+ * are finite and not negative. */
 struct psti_stall_setup {
     size_t struct_size;
     /* Demands of preparation, means over samples. */
@@ -72,9 +73,13 @@ struct psti_stall_setup {
     double step_sd_seconds;   /* standard deviation of it, between steps */
     double step_cpu_seconds;  /* of a core for a step */
     double batch_cpu_seconds; /* of the training thread for taking over one batch */
-    double ranks;             /* accelerators of one job on this machine; 0: 1 */
-    double jobs;              /* jobs on this machine, each with its own accelerators; 0: 1 */
-    double hosts;             /* machines over which each job's cache is partitioned; 0: 1 */
+    double ranks;             /* accelerators of one job on this machine, 1 or more */
+    double jobs;              /* jobs on this machine, each with its own accelerators, 1 or more */
+    double hosts; /* machines over which each job's cache is partitioned, 1 or more */
+    /* Steps of a rank in one epoch. Nothing is prepared between two epochs, so the first batch of
+     * each is waited for. 0: epochs never end. */
+    double batches_per_epoch;
+    double epoch_pause_seconds; /* between two epochs, in which nobody trains: a validation */
     /* Capacities. Ranks and jobs share them, but each rank has its own workers and link. */
     double cores;                       /* fractions are quotas; above 0 */
     double workers;                     /* of one rank; 0: the training thread prepares */
@@ -82,7 +87,8 @@ struct psti_stall_setup {
     double reads_per_second;            /* 0: no limit */
     double network_nbytes_per_second;   /* 0: no limit */
     double link_nbytes_per_second;      /* 0: no limit */
-    double gpu_free;                    /* part that preparation may use, to 1; 0: 1 */
+    double copy_nbytes_per_second;      /* of one rank's reading threads; 0: no limit */
+    double gpu_free;                    /* part that preparation may use, 0 (none) to 1 */
     double dataset_nbytes;              /* of all samples, as the cache keeps them */
     double cache_nbytes;                /* of one host, for all ranks and jobs together */
     double page_cache_nbytes;           /* for what the cache does not hold */
@@ -92,8 +98,9 @@ struct psti_stall_setup {
     bool shared_cache;                  /* ranks and jobs have one cache; else each its part */
     /* How much of gpu_seconds delays a step, 0 to 1: 0 where kernels find idle parts. */
     double gpu_interference;
-    /* Accuracy. Half widths relative to the value: 0.03 means 3 % more or less. */
-    double cpu_band, storage_band, step_band;
+    /* Accuracy. Half widths, relative to the value, that hold 95 % of what is measured: 0.03 means
+     * 3 % more or less. The errors are taken as independent. */
+    double cpu_band, storage_band, step_band, nbytes_band, copy_band;
     /* Ranges in which costs were measured, by resource; 0, 0: not known. The value is step_seconds
      * for the accelerator, cache_nbytes for the cache, and the capacity for the others. */
     double measured_low[PSTI_STALL_RESOURCES_MAX], measured_high[PSTI_STALL_RESOURCES_MAX];
@@ -102,15 +109,18 @@ struct psti_stall_setup {
 /* Holds the answer of psti_stall_predict. */
 struct psti_stall_answer {
     double samples_per_second; /* of all jobs and ranks of this machine together */
-    double low, high;          /* its error band */
+    double low, high;          /* its error band, which holds 95 % of what is measured */
     /* Samples/s that each resource allows by itself. INFINITY: it does not limit. */
     double bounds[PSTI_STALL_RESOURCES_MAX];
     enum psti_stall_resource binding; /* the slowest resource */
     enum psti_stall_resource next;    /* the slowest of the others */
-    /* Part of the time in which accelerators compute, 0 to 1. */
+    /* Part of the time in which accelerators compute, 0 to 1. Pauses between epochs do not count.
+     */
     double utilisation;
     /* Parts of the time in which they wait for preparation, and for storage or network. */
     double prep_stall, fetch_stall;
+    /* How much of both is waiting for the first batch of an epoch. */
+    double start_stall;
     /* Parts of the samples that the cache and then the page cache have, and that are read. */
     double hits, page_hits, misses;
     double storage_nbytes_per_second; /* that are read at this rate */
@@ -127,7 +137,8 @@ struct psti_stall_answer {
  * Returns 0 to 1. Any thread. */
 double psti_stall_hit_ratio(enum psti_stall_policy policy, double part);
 
-/* Predicts the rate of a training run.
+/* Predicts the rate of a training run. It is 0 where preparation needs a resource of which there
+ * is nothing.
  *
  * setup: read during the call only.
  * answer: the caller's struct, written after success only.
@@ -159,7 +170,7 @@ PST_WARN_UNUSED enum pst_status psti_stall_need(const struct psti_stall_setup *s
                                                 struct pst_error *err);
 
 /* Gives the name of a resource: "accelerator", "cores", "workers", "storage", "reads", "network",
- * "link", "gpu", "cache".
+ * "link", "gpu", "cache", "copying".
  *
  * i: an enum psti_stall_resource.
  *

@@ -17,6 +17,10 @@ static struct psti_stall_setup usual(void)
                                  .batch_size = 100,
                                  .prefetch = 2,
                                  .step_seconds = 0.1,
+                                 .ranks = 1,
+                                 .jobs = 1,
+                                 .hosts = 1,
+                                 .gpu_free = 1,
                                  .cores = 8,
                                  .workers = 8,
                                  .storage_nbytes_per_second = 1e9,
@@ -76,6 +80,9 @@ static void test_each_resource_binds(void **state)
     s = usual();
     s.gpu_seconds = 2e-3;
     assert_rate(&s, 500, PSTI_STALL_GPU);
+    s.gpu_free = 0.25;
+    assert_rate(&s, 125, PSTI_STALL_GPU);
+    s.gpu_free = 1;
     s.gpu_seconds = 1e-3; /* delays each step by all that it takes */
     s.gpu_interference = 1;
     assert_rate(&s, 500, PSTI_STALL_ACCELERATOR);
@@ -92,6 +99,86 @@ static void test_each_resource_binds(void **state)
     s.workers = 8;
     s.cores = 1; /* a step and its batch take 0.3 s of the one core */
     assert_rate(&s, 100 / 0.3, PSTI_STALL_CORES);
+}
+
+/* A GPU of which preparation may have nothing prepares nothing. Without work it is no limit. */
+static void test_nothing_of_the_gpu(void **state)
+{
+    (void)state;
+    struct psti_stall_setup s = usual();
+    s.gpu_free = 0;
+    assert_rate(&s, 1000, PSTI_STALL_ACCELERATOR);
+    s.gpu_seconds = 1e-3;
+    struct psti_stall_answer answer = predict(&s);
+    assert_true(answer.samples_per_second == 0 && answer.low == 0 && answer.high == 0);
+    assert_int_equal(answer.binding, PSTI_STALL_GPU);
+    assert_true(answer.utilisation == 0 && answer.prep_stall == 1 && answer.fetch_stall == 0);
+    struct pst_error err;
+    double need;
+    assert_ok(psti_stall_need(&s, PSTI_STALL_GPU, 0.9, &need, &err));
+    assert_true(fabs(need - 0.9) < 1e-6);
+    assert_int_equal(psti_stall_need(&s, PSTI_STALL_CORES, 0.9, &need, &err), PST_ERROR_LIMIT);
+    assert_non_null(strstr(err.text, "gpu"));
+}
+
+/* 0.2 ms of a core for a sample, of which one thread copies for 0.1 ms. */
+static void test_copying(void **state)
+{
+    (void)state;
+    struct psti_stall_setup s = usual();
+    s.step_seconds = 0;
+    s.storage_nbytes_per_second = s.link_nbytes_per_second = 0;
+    s.cpu_seconds = 2e-4;
+    s.copy_nbytes_per_second = 1e9;
+    s.cores = s.workers = 1; /* all of it is on one core */
+    assert_rate(&s, 5000, PSTI_STALL_CORES);
+    s.cores = s.workers = 100; /* only copying is left */
+    assert_true(fabs(predict(&s).samples_per_second / 10000 - 1) < 0.02);
+    assert_int_equal(predict(&s).binding, PSTI_STALL_COPYING);
+    s.cores = s.workers = 2; /* half of 0.1 ms on each core; workers sleep half of the time */
+    assert_rate(&s, 1 / (1e-4 + 0.5 * 0.5e-4), PSTI_STALL_COPYING);
+    s.ranks = 2; /* each has a thread that copies, and one core of the two */
+    assert_rate(&s, 10000, PSTI_STALL_CORES);
+    s.ranks = 1;
+    s.cpu_seconds = 1e-3; /* workers are slower than copying: they never wait for it */
+    assert_rate(&s, 2000, PSTI_STALL_CORES);
+    s.cpu_seconds = 2e-4;
+    s.cache_nbytes = 1e9; /* hits of Penstock's cache are not copied */
+    assert_rate(&s, 10000, PSTI_STALL_CORES);
+    s.cache_nbytes = 0;
+    s.page_cache_nbytes = 1e9; /* those of the page cache are */
+    assert_int_equal(predict(&s).binding, PSTI_STALL_COPYING);
+}
+
+static void test_epochs(void **state)
+{
+    (void)state;
+    struct psti_stall_setup s = usual();
+    s.cores = 1; /* 0.2 s for a batch, 0.1 s for a step */
+    s.storage_nbytes_per_second = 0;
+    s.batches_per_epoch = 1;
+    struct psti_stall_answer answer = predict(&s);
+    assert_true(fabs(answer.samples_per_second - 100 / 0.3) < 1e-6);
+    assert_true(fabs(answer.utilisation - 1 / 3.0) < 1e-9);
+    assert_true(fabs(answer.prep_stall - 2 / 3.0) < 1e-9);
+    assert_true(fabs(answer.start_stall - 1 / 3.0) < 1e-9);
+    s.batches_per_epoch = 8;
+    assert_true(fabs(predict(&s).samples_per_second - 800 / 1.7) < 1e-6);
+    s.epoch_pause_seconds = 0.3;
+    answer = predict(&s);
+    assert_true(fabs(answer.samples_per_second - 800 / 2.0) < 1e-6);
+    assert_true(fabs(answer.utilisation - 0.8 / 1.7) < 1e-9); /* the pause does not count */
+    assert_true(fabs(answer.utilisation + answer.prep_stall + answer.fetch_stall - 1) < 1e-9);
+    struct pst_error err;
+    double need;
+    assert_ok(psti_stall_need(&s, PSTI_STALL_CORES, 0.5, &need, &err));
+    s.cores = need;
+    assert_true(fabs(predict(&s).utilisation - 0.5) < 1e-6);
+    s.workers = 0; /* the training thread prepares: no batch is ever waited for twice */
+    s.cores = 1;
+    s.epoch_pause_seconds = 0;
+    assert_true(fabs(predict(&s).samples_per_second - 100 / 0.3) < 1e-6);
+    assert_true(predict(&s).start_stall == 0);
 }
 
 static void test_jobs_and_ranks(void **state)
@@ -152,29 +239,53 @@ static void test_variance(void **state)
     assert_true(with_many > with_two && with_many < 1000);
 }
 
+/* How far above the rate the band ends, as a part of it. */
+static double above(const struct psti_stall_setup *s)
+{
+    struct psti_stall_answer answer = predict(s);
+    return answer.high / answer.samples_per_second - 1;
+}
+
 static void test_bands(void **state)
 {
     (void)state;
     struct psti_stall_setup s = usual();
     s.cores = 1;
-    struct psti_stall_answer plain = predict(&s);
-    s.cpu_band = 0.1;
+    double model = above(&s);
+    assert_true(fabs(model - 0.05) < 1e-9);
+    s.cpu_band = 0.1; /* cores are the limit: 500 becomes 454.5 or 555.6 */
     struct psti_stall_answer wide = predict(&s);
-    assert_true(wide.low < plain.low && wide.high > plain.high);
-    s.cpu_band = 0;
+    assert_true(fabs(wide.low - 500 / (1 + hypot(0.05, 0.1))) < 0.01);
+    assert_true(fabs(wide.high - 500 * (1 + hypot(0.05, 1 / 0.9 - 1))) < 0.01);
+    s.storage_band = s.copy_band = s.step_band = 0.1; /* of what is no limit */
+    assert_true(fabs(predict(&s).high - wide.high) < 0.01);
+    s.storage_nbytes_per_second = 5e7; /* as fast as the cores: the low side has both errors */
+    assert_true(fabs(predict(&s).low - 500 / (1 + sqrt(0.05 * 0.05 + 0.1 * 0.1 +
+                                                       (1 / 0.9 - 1) * (1 / 0.9 - 1)))) < 0.01);
+    s = usual();
+    s.storage_nbytes_per_second = 2e7;
+    s.nbytes_band = 0.1;
+    assert_true(fabs(above(&s) - hypot(0.05, 1 / 0.9 - 1)) < 1e-6);
+    s.cache_nbytes = 5e8; /* more bytes are also fewer hits */
+    assert_true(above(&s) > 0.2);
+}
+
+static void test_bands_beyond_what_was_measured(void **state)
+{
+    (void)state;
+    struct psti_stall_setup s = usual();
+    s.cores = 1;
+    double plain = above(&s);
     s.measured_low[PSTI_STALL_CORES] = 0.5;
     s.measured_high[PSTI_STALL_CORES] = 2;
     assert_int_equal(predict(&s).extrapolated, 0);
     s.cores = 8; /* outside, but the accelerator is the limit by far */
-    struct psti_stall_answer outside = predict(&s);
-    assert_int_equal(outside.extrapolated, 1u << PSTI_STALL_CORES);
-    assert_true(outside.high / outside.samples_per_second < 1.031);
+    assert_int_equal(predict(&s).extrapolated, 1u << PSTI_STALL_CORES);
+    assert_true(above(&s) < 0.051);
     s.cores = 2;
     s.measured_high[PSTI_STALL_CORES] = 1;
-    outside = predict(&s);
-    assert_int_equal(outside.extrapolated, 1u << PSTI_STALL_CORES);
-    assert_true(outside.high / outside.samples_per_second >
-                plain.high / plain.samples_per_second + 0.04);
+    assert_int_equal(predict(&s).extrapolated, 1u << PSTI_STALL_CORES);
+    assert_true(above(&s) > plain + 0.04);
 }
 
 static void test_need(void **state)
@@ -226,8 +337,21 @@ static void test_refused(void **state)
     s = usual();
     s.policy = (enum psti_stall_policy)9;
     assert_int_equal(psti_stall_predict(&s, &answer, sizeof answer, &err), PST_ERROR_ARGUMENT);
-    struct psti_stall_setup nothing = {
-        .struct_size = sizeof nothing, .batch_size = 1, .prefetch = 1, .cores = 1, .workers = 1};
+    s = usual();
+    s.jobs = 0;
+    assert_int_equal(psti_stall_predict(&s, &answer, sizeof answer, &err), PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, "jobs must be 1 or more"));
+    s = usual();
+    s.batches_per_epoch = 0.5;
+    assert_int_equal(psti_stall_predict(&s, &answer, sizeof answer, &err), PST_ERROR_ARGUMENT);
+    struct psti_stall_setup nothing = {.struct_size = sizeof nothing,
+                                       .batch_size = 1,
+                                       .prefetch = 1,
+                                       .ranks = 1,
+                                       .jobs = 1,
+                                       .hosts = 1,
+                                       .cores = 1,
+                                       .workers = 1};
     assert_int_equal(psti_stall_predict(&nothing, &answer, sizeof answer, &err),
                      PST_ERROR_ARGUMENT);
     s = usual();
@@ -241,10 +365,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_resource_binds),
+        cmocka_unit_test(test_nothing_of_the_gpu),
+        cmocka_unit_test(test_copying),
+        cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_jobs_and_ranks),
         cmocka_unit_test(test_stalls),
         cmocka_unit_test(test_variance),
         cmocka_unit_test(test_bands),
+        cmocka_unit_test(test_bands_beyond_what_was_measured),
         cmocka_unit_test(test_need),
         cmocka_unit_test(test_refused),
     };

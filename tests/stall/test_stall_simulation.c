@@ -5,6 +5,7 @@
 
 #include "stall/stall_model.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -207,42 +208,96 @@ static double draw(double mean, double cv)
 
 #define MAX_SLOTS 64
 
-/* Batch i is begun when the producer is free and batch i - slots was taken. */
-static double simulated_pair(double make, double make_cv, double use, double use_cv, int prefetch,
-                             int n)
+struct pair {
+    double make, make_cv, use, use_cv;
+    int prefetch;
+    int per_epoch; /* batches; the next epoch's first one is begun a pause after its last step */
+    double pause;
+};
+
+/* Batch i is begun when the producer is free and batch i - slots was taken. Batches/s. */
+static double simulated_pair(const struct pair *pair, int n)
 {
     double taken[MAX_SLOTS] = {0}, made = 0, used = 0;
-    int slots = prefetch + 1;
+    int slots = pair->prefetch + 1;
     for (int i = 0; i < n; i++) {
+        if (i > 0 && i % pair->per_epoch == 0)
+            made = used += pair->pause;
         double free_at = taken[i % slots];
         double begin = made > free_at ? made : free_at;
-        made = begin + draw(make, make_cv);
+        made = begin + draw(pair->make, pair->make_cv);
         double start = made > used ? made : used;
         taken[i % slots] = start;
-        used = start + draw(use, use_cv);
+        used = start + draw(pair->use, pair->use_cv);
     }
     return n / used;
 }
 
 static void test_pair(void **state)
 {
-    static const struct {
-        double make, make_cv, use, use_cv;
-        int prefetch;
-    } cases[] = {{0.1, 0, 0.1, 0, 2},      {0.1, 0.3, 0.1, 0.1, 2},   {0.1, 0.4, 0.1, 0.4, 2},
-                 {0.1, 0.4, 0.1, 0.4, 8},  {0.1, 0.3, 0.11, 0.05, 2}, {0.1, 0.3, 0.09, 0.05, 2},
-                 {0.1, 0.5, 0.15, 0.1, 1}, {0.1, 0.5, 0.05, 0.1, 1},  {0.1, 0.1, 1.0, 0.1, 2},
-                 {1.0, 0.1, 0.1, 0.1, 2}};
+    static const struct pair cases[] = {{0.1, 0, 0.1, 0, 2, INT_MAX, 0},
+                                        {0.1, 0.3, 0.1, 0.1, 2, INT_MAX, 0},
+                                        {0.1, 0.4, 0.1, 0.4, 2, INT_MAX, 0},
+                                        {0.1, 0.4, 0.1, 0.4, 8, INT_MAX, 0},
+                                        {0.1, 0.3, 0.11, 0.05, 2, INT_MAX, 0},
+                                        {0.1, 0.3, 0.09, 0.05, 2, INT_MAX, 0},
+                                        {0.1, 0.5, 0.15, 0.1, 1, INT_MAX, 0},
+                                        {0.1, 0.5, 0.05, 0.1, 1, INT_MAX, 0},
+                                        {0.1, 0.1, 1.0, 0.1, 2, INT_MAX, 0},
+                                        {1.0, 0.1, 0.1, 0.1, 2, INT_MAX, 0}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        double got = psti_stall_coupled_rate(1 / cases[i].make, cases[i].make_cv * cases[i].make_cv,
-                                             1 / cases[i].use, cases[i].use_cv * cases[i].use_cv,
-                                             cases[i].prefetch + 1);
-        double seen = simulated_pair(cases[i].make, cases[i].make_cv, cases[i].use, cases[i].use_cv,
-                                     cases[i].prefetch, 100000);
+        const struct pair *c = &cases[i];
+        double got = psti_stall_coupled_rate(1 / c->make, c->make_cv * c->make_cv, 1 / c->use,
+                                             c->use_cv * c->use_cv, c->prefetch + 1);
+        double seen = simulated_pair(c, 100000);
         if (fabs(got / seen - 1) > 0.02)
             print_error("pair case %zu: %g, simulated %g\n", i, got, seen);
         assert_true(fabs(got / seen - 1) <= 0.02);
+    }
+}
+
+/* The whole model of such a pair: batches of one sample, one core, one worker. */
+static double predicted_pair(const struct pair *pair)
+{
+    const struct psti_stall_setup s = {.struct_size = sizeof s,
+                                       .cpu_seconds = pair->make,
+                                       .cpu_sd_seconds = pair->make * pair->make_cv,
+                                       .batch_size = 1,
+                                       .prefetch = pair->prefetch,
+                                       .step_seconds = pair->use,
+                                       .step_sd_seconds = pair->use * pair->use_cv,
+                                       .ranks = 1,
+                                       .jobs = 1,
+                                       .hosts = 1,
+                                       .batches_per_epoch = pair->per_epoch,
+                                       .epoch_pause_seconds = pair->pause,
+                                       .cores = 1,
+                                       .workers = 1};
+    struct psti_stall_answer answer;
+    struct pst_error err;
+    assert_ok(psti_stall_predict(&s, &answer, sizeof answer, &err));
+    return answer.samples_per_second;
+}
+
+static void test_epochs_begin_with_nothing_prepared(void **state)
+{
+    static const int per_epoch[] = {1, 2, 8, 100};
+    static const struct pair cases[] = {
+        {0.1, 0, 0.1, 0, 2, 0, 0},        {0.1, 0.1, 0.02, 0.1, 2, 0, 0},
+        {0.02, 0.1, 0.1, 0.1, 2, 0, 0.5}, {0.1, 0.2, 0.11, 0.05, 4, 0, 0},
+        {0.1, 0.2, 0.09, 0.05, 2, 0, 0.1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (size_t k = 0; k < sizeof per_epoch / sizeof per_epoch[0]; k++) {
+            struct pair pair = cases[i];
+            pair.per_epoch = per_epoch[k];
+            double got = predicted_pair(&pair), seen = simulated_pair(&pair, 50000);
+            if (fabs(got / seen - 1) > 0.03)
+                print_error("epochs case %zu of %d batches: %g, simulated %g\n", i, pair.per_epoch,
+                            got, seen);
+            assert_true(fabs(got / seen - 1) <= 0.03);
+        }
     }
 }
 
@@ -269,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hits),    cmocka_unit_test(test_page_cache_of_the_paper),
         cmocka_unit_test(test_workers), cmocka_unit_test(test_pair),
+        cmocka_unit_test(test_epochs_begin_with_nothing_prepared),
         cmocka_unit_test(test_largest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

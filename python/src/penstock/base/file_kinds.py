@@ -16,7 +16,7 @@ _COSTS = members(
     {
         **dict.fromkeys(
             ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "wait_seconds", "nbytes", "nbytes_sd", "reads", "item_nbytes",
-             "pixels", "link_nbytes", "gpu_seconds", "pack_seconds", "batch_cpu_seconds"),
+             "nbytes_band", "pixels", "link_nbytes", "gpu_seconds", "pack_seconds", "batch_cpu_seconds"),
             _AMOUNT,
         ),
         "workers": _MANY,
@@ -42,6 +42,7 @@ REPORT = members(
                 "decode": text,
                 "gpu_part": _PART,
                 "batch_size": needed(number(1, 1e9)),
+                "batches_per_epoch": _COUNT,
                 "prefetch": _MANY,
                 "workers": _MANY,
                 "workers_follow_cores": truth,
@@ -57,7 +58,7 @@ REPORT = members(
                 "core_speed": number(1e-6, 1e6),
                 **dict.fromkeys(
                     ("storage_nbytes_per_second", "reads_per_second", "network_nbytes_per_second", "link_nbytes_per_second",
-                     "cache_nbytes", "page_cache_nbytes", "memory_available_nbytes", "other_cores"),
+                     "copy_nbytes_per_second", "cache_nbytes", "page_cache_nbytes", "memory_available_nbytes", "other_cores"),
                     _AMOUNT,
                 ),
                 "gpu_free": _PART,

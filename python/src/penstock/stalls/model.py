@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,13 +15,14 @@ from ..base import options
 from ..errors import ArgumentError, LimitError
 
 # Names of resources, in the order of enum psti_stall_resource.
-RESOURCES = ("accelerator", "cores", "workers", "storage", "reads", "network", "link", "gpu", "cache")
+RESOURCES = ("accelerator", "cores", "workers", "storage", "reads", "network", "link", "gpu", "cache", "copying")
 
 # Members of struct psti_stall_setup that come from each section of a report, by equal names.
 _DEMANDS = (
     "cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "wait_seconds", "nbytes", "nbytes_sd", "reads", "item_nbytes",
     "link_nbytes", "gpu_seconds",
 )  # fmt: skip
+_AT_LEAST_1 = ("jobs", "ranks", "hosts", "prefetch", "batch_size")
 _RUN = (
     "batch_size",
     "prefetch",
@@ -34,10 +36,11 @@ _RUN = (
 )
 _STEP = ("step_seconds", "step_sd_seconds", "step_cpu_seconds")
 CAPACITIES = (
-    "cores", "storage_nbytes_per_second", "reads_per_second", "network_nbytes_per_second", "link_nbytes_per_second", "gpu_free",
-    "cache_nbytes", "page_cache_nbytes", "gpu_interference",
+    "cores", "storage_nbytes_per_second", "reads_per_second", "network_nbytes_per_second", "link_nbytes_per_second",
+    "copy_nbytes_per_second", "gpu_free", "cache_nbytes", "page_cache_nbytes", "gpu_interference",
 )  # fmt: skip
-_BANDS = ("cpu_band", "storage_band", "step_band")
+_BANDS = ("cpu_band", "storage_band", "step_band", "copy_band")
+_NBYTES_BAND = 0.02  # of a form's bytes, where the report says nothing
 _POLICIES = {"minio": 1, "random": 2, "lru": 3, "lru-sequential": 4}
 
 # A question's names, and the members that they set.
@@ -50,12 +53,15 @@ _PLAIN = {
     "hosts": "hosts",
     "reads": "reads_per_second",
     "gpu_free": "gpu_free",
+    "epoch_batches": "batches_per_epoch",
+    "epoch_pause": "epoch_pause_seconds",
 }
 _SIZES = {"cache": "cache_nbytes", "page_cache": "page_cache_nbytes"}
 _RATES = {
     "storage": "storage_nbytes_per_second",
     "network": "network_nbytes_per_second",
     "link": "link_nbytes_per_second",
+    "copying": "copy_nbytes_per_second",
 }
 _TRUTHS = ("shared_cache", "shared_preparation")
 OLD = {"gpu_share": "gpu_part"}  # questions by their names before 0.1
@@ -70,8 +76,9 @@ class Answer:
         question: what was changed.
         samples_per_second, low, high: the rate of all jobs and ranks of one machine, and its error band.
         binding, next: the resource that limits it, and the one that would be next.
-        utilisation: part of the time in which accelerators compute.
+        utilisation: part of the time in which accelerators compute. Pauses between epochs do not count.
         prep_stall, fetch_stall: parts in which they wait for preparation, and for storage or network.
+        start_stall: how much of both is waiting for the first batch of an epoch.
         hits, page_hits, misses: parts of the samples that the cache, the page cache and storage give.
         bounds: samples/s that each resource allows by itself.
         cores_used, storage_nbytes_per_second: what the rate takes.
@@ -87,6 +94,7 @@ class Answer:
     utilisation: float
     prep_stall: float
     fetch_stall: float
+    start_stall: float
     hits: float
     page_hits: float
     misses: float
@@ -134,6 +142,12 @@ def _number(name: str, value: Any) -> float:
         raise ArgumentError(f"{name} is a number, not {value!r}") from None
     if not 0 <= number < 1e15:
         raise ArgumentError(f"{name} must be 0 or more, not {value!r}")
+    if name in _AT_LEAST_1 and number < 1:
+        raise ArgumentError(f"{name} must be 1 or more, not {value!r}")
+    if name == "cores" and number == 0:
+        raise ArgumentError(f"cores must be above 0, not {value!r}")
+    if name == "epoch_batches" and 0 < number < 1:
+        raise ArgumentError(f"epoch_batches must be 0 (epochs never end), or 1 or more, not {value!r}")
     return number
 
 
@@ -189,7 +203,7 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
     subject, machine, step = report["subject"], report["machine"], report["accelerator"]
     form = question.get("form") or subject["form"]
     demands = _demands(report, form, question)
-    made: dict[str, Any] = {}
+    made: dict[str, Any] = {"ranks": 1.0, "jobs": 1.0, "hosts": 1.0, "gpu_free": 1.0}
     for names, section in (
         (_DEMANDS, demands),
         (_RUN, subject),
@@ -207,12 +221,29 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
     for name in ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "batch_cpu_seconds", "step_cpu_seconds"):
         if name in made:
             made[name] = made[name] / speed
+    made["nbytes_band"] = demands.get("nbytes_band", _NBYTES_BAND)
     made["dataset_nbytes"] = subject["samples"] * demands.get("item_nbytes", demands["nbytes"])
     measured = report.get("measured", {})
     made["measured_low"] = [float(measured.get(name, (0, 0))[0]) for name in RESOURCES]
     made["measured_high"] = [float(measured.get(name, (0, 0))[1]) for name in RESOURCES]
     _apply(made, question, follows)
+    if subject.get("batches_per_epoch") and question.get("epoch_batches") is None:
+        made["batches_per_epoch"] = _epoch_of(subject, made)
+    made["cpu_band"] = _cpu_band(report, made["cores"])
     return made
+
+
+def _epoch_of(subject: Mapping[str, Any], made: Mapping[str, Any]) -> float:
+    """Returns a rank's batches of one epoch: those of the report, by the size of batches and the number of ranks."""
+    whole = subject["batches_per_epoch"] * subject["batch_size"] * subject.get("ranks", 1)
+    return max(1.0, whole / (made["batch_size"] * made["ranks"]))
+
+
+def _cpu_band(report: Mapping[str, Any], cores: float) -> float:
+    """Returns the band of CPU seconds on so many cores. They were measured on all cores, and differ on one by `cores_band`."""
+    bands, most = report["bands"], float(report.get("measured", {}).get("cores", (0, 0))[1])
+    away = min(max((most - cores) / (most - 1), 0.0), 1.0) if most > 1 else 0.0
+    return math.hypot(bands.get("cpu_band") or 0.0, away * (bands.get("cores_band") or 0.0))
 
 
 def _workers_for(cores: float, made: Mapping[str, Any]) -> float:

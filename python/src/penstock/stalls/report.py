@@ -144,8 +144,8 @@ class Report:
             return model.answers(self.data, question)
 
     def need(self, resource: str, utilisation: float | None = None, **question: Any) -> float:
-        """Returns how much of a resource ("cores", "workers", "storage", "reads", "network", "link", "gpu", "cache") is enough
-        until the accelerator is the limit. LimitError: no amount is, and what is too slow then.
+        """Returns how much of a resource ("cores", "workers", "storage", "reads", "network", "link", "gpu", "cache", "copying")
+        is enough until the accelerator is the limit. LimitError: no amount is, and what is too slow then.
 
         utilisation: the part of the accelerator's own rate that is enough; None: its limit, or 0.98 if it has none.
         """

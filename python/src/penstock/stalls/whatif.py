@@ -18,14 +18,19 @@ def whatif(report: Any, **question: Any) -> Any:
     Args:
         report: a :class:`penstock.report.Report`, or the path of its file.
         cores: CPU cores of the machine, fractions too. Workers follow, unless ``workers`` is given.
-        workers, prefetch, batch_size, ranks, jobs, hosts: of the run. ``ranks`` and ``jobs`` share the machine.
+        workers, prefetch, batch_size, ranks, jobs, hosts: of the run. ``ranks`` and ``jobs`` share the machine. All but
+            ``workers`` are 1 or more.
+        epoch_batches: a rank's batches in one epoch; 0: epochs never end. Nothing is prepared between two epochs, so the first
+            batch of each is waited for. epoch_pause: seconds between two epochs in which nobody trains: a validation.
         cache: bytes, or "64GiB", of Penstock's cache on one host; page_cache: those left for the kernel's.
         policy: of ``cache``: "minio" (Penstock's), "random", "lru", "lru-sequential".
         storage, network, link: bytes per second, or "2GB/s"; reads: reads per second.
+        copying: the same of the thread that copies what is read out of the kernel's page cache.
         gpu_speed: "2x": the accelerator's steps take half the time.
         form: "jpeg", "pli-jpeg", "pli-small", ...: one of those that the report has costs of.
         decode: "cpu" or "gpu"; gpu_part: the part of the rows that the GPU decodes, 0 to 1, as of :class:`penstock.Gpu`.
-        gpu_free: the part of the GPU's time that preparation may have, 0 to 1.
+        gpu_free: the part of the GPU's time that preparation may have, 0 to 1. With 0 a form that the GPU decodes has a rate
+            of 0 samples/s.
         shared_cache, shared_preparation: whether ranks and jobs share one cache, and one preparation.
 
     A value may be a list: then all combinations are answered. Returns an :class:`Answer`, or a list of them.
