@@ -9,7 +9,8 @@ import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,17 @@ def quota_cores() -> float:
 
     ``pst_cores`` divides them among the ranks and rounds a quota up to whole cores; a prediction wants the machine's own.
     """
-    whole = float(len(os.sched_getaffinity(0)))
+    return _quota()[0]
+
+
+def _quota() -> tuple[float, Path | None]:
+    """Returns the cores that affinity and CPU quotas allow, and the control group whose quota it is; None: no quota limits."""
+    least, group = float(len(os.sched_getaffinity(0))), None
     for directory in _cpu_groups():
         quota = _quota_of(directory)
-        if quota is not None:
-            whole = min(whole, quota)
-    return whole
+        if quota is not None and quota < least:
+            least, group = quota, directory
+    return least, group
 
 
 def _cpu_groups() -> list[Path]:
@@ -102,32 +108,92 @@ def scratch_directory(purpose: str, beside: str | None = None) -> Iterator[str]:
         shutil.rmtree(path, ignore_errors=True)
 
 
+@dataclass(frozen=True)
+class Moment:
+    """Clocks at one moment, in seconds.
+
+    Attributes:
+        at: of the wall.
+        busy: of all CPUs that this process may use, by whoever it was; time that the hypervisor took counts, too.
+        own: of this process and its children that have ended.
+        group: of all processes of the control group whose quota limits this one; None: there is no such quota.
+    """
+
+    at: float
+    busy: float
+    own: float
+    group: float | None = None
+
+
+def busy_seconds(text: str, cpus: Collection[int], ticks: float) -> float | None:
+    """Returns the busy seconds of some CPUs in /proc/stat. None: it does not list them.
+
+    text: of /proc/stat. cpus: their numbers. ticks: in a second.
+    """
+    sums = []
+    for line in text.splitlines():
+        name, _, rest = line.partition(" ")
+        if name.startswith("cpu") and name[3:].isdigit() and int(name[3:]) in cpus:
+            numbers = [int(number) for number in rest.split()]
+            # user, nice, system, idle, iowait, irq, softirq, steal; a guest's time is in user and nice
+            sums.append(sum(numbers[:3]) + sum(numbers[5:8]))
+    return sum(sums) / ticks if sums else None
+
+
+def group_seconds(directory: Path) -> float | None:
+    """Returns the CPU seconds that all processes of a control group have used so far. None: the kernel does not say."""
+    try:
+        for line in (directory / "cpu.stat").read_text().splitlines():
+            if line.startswith("usage_usec "):
+                return int(line.split()[1]) * 1e-6
+        return int((directory / "cpuacct.usage").read_text()) * 1e-9
+    except (OSError, ValueError):
+        return None
+
+
+def cores_of_others(before: Moment, after: Moment, n_cpus: float, cores: float) -> float:
+    """Returns how many of a process's cores others used between two moments, a mean.
+
+    n_cpus: CPUs that the process may use. cores: how many of them at a time: all, or its quota. Work of others beside a quota takes
+    nothing from it until it needs more than the CPUs that the quota leaves; work of others in the same control group does.
+    """
+    seconds = after.at - before.at
+    if seconds < 0.05:
+        return 0.0
+    own = after.own - before.own
+    taken = (after.busy - before.busy - own) / seconds - (n_cpus - cores)
+    if before.group is not None and after.group is not None:
+        taken = max(taken, (after.group - before.group - own) / seconds)
+    return min(max(taken, 0.0), cores)
+
+
 class OtherWork:
-    """Measures the cores that other processes (and the hypervisor) used since it was made."""
+    """Measures how many of this process's cores others (and the hypervisor) used since it was made.
+
+    A process that is bound to some CPUs, or has a quota, loses nothing to work on other CPUs: see `cores_of_others`.
+    """
 
     def __init__(self) -> None:
+        self._cpus = os.sched_getaffinity(0)
+        self._cores, self._group = _quota()
         self._start = self._read()
 
-    @staticmethod
-    def _read() -> tuple[float, float, float] | None:
+    def _read(self) -> Moment | None:
         try:
-            fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-        except OSError:
+            busy = busy_seconds(Path("/proc/stat").read_text(), self._cpus, os.sysconf("SC_CLK_TCK"))
+        except (OSError, ValueError):
             return None
-        ticks = os.sysconf("SC_CLK_TCK")
-        numbers = [int(f) / ticks for f in fields]
-        busy = numbers[0] + numbers[1] + numbers[2] + sum(numbers[5:8])
-        mine = time.process_time()
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return busy, mine + children.ru_utime + children.ru_stime, time.monotonic()
+        own = time.process_time() + children.ru_utime + children.ru_stime
+        group = group_seconds(self._group) if self._group is not None else None
+        return None if busy is None else Moment(time.monotonic(), busy, own, group)
 
     def cores(self) -> float:
         """Returns the cores that others used, a mean; 0 if it is not known."""
         now = self._read()
-        if now is None or self._start is None or now[2] - self._start[2] < 0.05:
+        if now is None or self._start is None:
             return 0.0
-        busy, mine, seconds = (b - a for a, b in zip(self._start, now, strict=True))
-        return max(busy - mine, 0.0) / seconds
+        return cores_of_others(self._start, now, len(self._cpus), self._cores)
 
 
 def describe() -> dict[str, Any]:
