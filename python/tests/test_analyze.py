@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,32 @@ def test_costs(report: Report) -> None:
     assert data["machine"]["cores"] > 0 and data["machine"]["storage_nbytes_per_second"] > 0
     stages = {stage["name"]: stage["seconds"] for stage in data["stages"]}
     assert list(stages) == ["fetch", "decode", "augment", "batch", "upload", "compute"] and min(stages.values()) >= 0
+
+
+def test_epochs_copying_and_bands_are_measured(report: Report) -> None:
+    data = report.data
+    subject, bands = data["subject"], data["bands"]
+    assert subject["batches_per_epoch"] == pytest.approx(max(1.0, subject["samples"] / 16), abs=1e-3)  # 4 ranks, batches of 4
+    assert 1e8 < data["machine"]["copy_nbytes_per_second"] < 1e12
+    assert bands.keys() == {"cpu_band", "cores_band", "storage_band", "step_band", "copy_band"}
+    assert all(0 <= band <= 0.5 for band in bands.values()) and bands["cpu_band"] > 0
+    endless, own = report.whatif(epoch_batches=0), report.whatif()
+    assert own.samples_per_second < endless.samples_per_second and own.start_stall > 0 and endless.start_stall == 0
+
+
+def test_an_epoch_of_few_batches() -> None:
+    def epoch(n: int, batch_size: int, n_accelerators: int = 1, **given: Any) -> float:
+        subject = SimpleNamespace(numbers=range(n), batch_size=batch_size, given=given)
+        return run._Analysis._epoch(SimpleNamespace(subject=subject, n_accelerators=n_accelerators))
+
+    assert epoch(12, 8) == 1.5 and epoch(12, 8, drop_last=True) == 1
+    assert epoch(1000, 10, 4) == 25 and epoch(1000, 10, world_size=2) == 50
+    assert epoch(5, 8) == 1
+
+
+def test_how_fast_a_thread_copies() -> None:
+    rates = machine.copy_rates()
+    assert len(rates) >= 3 and all(1e8 < rate < 1e12 for rate in rates)
 
 
 def sizes(folder: Path) -> list[tuple[int, int]]:

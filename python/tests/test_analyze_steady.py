@@ -43,6 +43,17 @@ def test_interval_covers_the_mean_of_values_that_depend_on_their_neighbours() ->
     assert 0.88 < covered / 300 < 0.99  # 0.95, and a sampling error
 
 
+def test_the_band_of_windows_is_two_standard_deviations() -> None:
+    assert steady.windows_band([]) == steady.windows_band([3.0]) == steady.windows_band([0.0, 0.0]) == 0
+    assert steady.windows_band([2.0, 2.0, 2.0]) == 0
+    assert steady.windows_band([1.0, 3.0]) == pytest.approx(2 * 2**0.5 / 2)
+    rng = random.Random(3)
+    many = [rng.gauss(10, 0.5) for _ in range(4000)]
+    band = steady.windows_band(many)
+    inside = sum(abs(value / 10 - 1) <= band for value in many) / len(many)
+    assert band == pytest.approx(0.1, rel=0.05) and inside == pytest.approx(0.954, abs=0.015)
+
+
 def test_t_quantiles() -> None:
     assert steady.t95(1) == 12.706 and steady.t95(30) == 2.042 and math.isinf(steady.t95(0))
     assert steady.t95(1000) == pytest.approx(1.962, abs=0.003)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import platform
 import resource
@@ -194,6 +195,35 @@ class OtherWork:
         if now is None or self._start is None:
             return 0.0
         return cores_of_others(self._start, now, len(self._cpus), self._cores)
+
+
+_COPIED, _PIECE = 64 << 20, 512 << 10  # beyond the processor's caches; a large stored image
+_PASSES = 5
+
+
+def copy_rates() -> list[float]:
+    """Returns bytes per second that one thread copies out of the kernel's page cache into memory that no cache of the processor
+    holds: of some passes over a temporary file, by CPU time. Empty: there is no room for it.
+    """
+    size = min(_COPIED, memory_available() // 16) // _PIECE * _PIECE
+    if size < 16 * _PIECE:
+        return []
+    try:
+        with tempfile.TemporaryFile() as file, mmap.mmap(-1, size) as memory, memoryview(memory) as view:
+            handle = file.fileno()
+            for at in range(0, size, _PIECE):
+                os.pwrite(handle, bytes(_PIECE), at)
+                view[at : at + _PIECE] = bytes(_PIECE)  # no page fault counts
+            rates = []
+            for _ in range(_PASSES):
+                start = time.thread_time()
+                for at in range(0, size, _PIECE):
+                    with view[at : at + _PIECE] as part:
+                        os.preadv(handle, [part], at)
+                rates.append(size / max(time.thread_time() - start, 1e-9))
+            return rates
+    except OSError:
+        return []
 
 
 def describe() -> dict[str, Any]:

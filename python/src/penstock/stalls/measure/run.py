@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import re
 import time
@@ -17,7 +18,7 @@ from ...errors import ArgumentError
 from ...loading.loader import Loader
 from ..accelerators import Accelerator
 from ..report import KIND, VERSION, Report
-from . import machine, phases, probe
+from . import machine, phases, probe, steady
 from .finish import accelerator_of, finished, half
 from .loader import PROBE_NBYTES, PROBE_SAMPLES, LoaderSubject
 from .usual import usual
@@ -30,11 +31,13 @@ _PARTS = {
     "prepared": 0.07,
     "warm": 0.15,
     "cold": 0.15,
-    "alone": 0.12,
+    "alone": 0.08,
     "paged": 0.12,
     "single": 0.07,
-    "storage": 0.05,
+    "storage": 0.03,
     "probe": 0.20,
+    "again": 0.04,
+    "storage again": 0.02,
 }
 
 
@@ -129,6 +132,8 @@ class _Analysis:
         self.notes: list[str] = [line for name, line in subject.assumed.items() if name != "transforms"]
         self.phases: dict[str, phases.Phase] = {}
         self.kept: dict[str, dict[str, float]] = {}
+        self.storage: list[tuple[steady.Rate, float]] = []  # windows of reading: their rate, and bytes of a sample
+        self.engine = "uring"  # by which the loader reads
         self.own = step
         if step is not None:
             self.step: phases.Step = step
@@ -144,6 +149,8 @@ class _Analysis:
         found = phases.run(name, batches, step, seconds, sync=sync and step is self.own)
         if name == "alone":
             self.on_gpu = self.subject.gpu()
+        if name == "paged":
+            self.engine = self.subject.last.stats()["storage"]["kind"]
         self.subject.close_last()
         return found
 
@@ -166,12 +173,28 @@ class _Analysis:
             self.phases["warm"] = self.alone
             if subject.cold_storage:
                 self.phases["cold"] = self._run("cold", subject.cold(warm_seconds), phases.nothing)
-        storage = self._storage()
+        self._read("storage")
+        self.copies = self._copies()
         forms_found, stages = self._forms(forms)
-        data = self._data(forms_found, stages, storage)
+        # The same once more, some time later: a run is another window of time, and bands say how much windows differ.
+        self.again = self._run("again", subject.warm(warm_seconds), phases.nothing)
+        self._read("storage again")
+        if not self.storage:
+            self.notes.append("storage was not measured: all bytes are in memory, or no image is decoded")
+        data = self._data(forms_found, stages)
         data["machine"]["other_cores"] = round(others.cores(), 3)
         data["seconds"] = round(time.perf_counter() - start, 2)
-        return finished(data)
+        report = finished(data)
+        # The phases, with which `finished` compares the model, have no ends of epochs. A training run has.
+        report.data["subject"]["batches_per_epoch"] = self._epoch()
+        return report
+
+    def _epoch(self) -> float:
+        """Returns the batches of one epoch of a rank; a last one that is short counts as its part."""
+        given = self.subject.given
+        ranks = max(self.n_accelerators, given.get("world_size") or 1)
+        batches = len(self.subject.numbers) / (self.subject.batch_size * ranks)
+        return max(float(math.floor(batches)) if given.get("drop_last") else round(batches, 3), 1.0)
 
     def _single(self) -> phases.Phase | None:
         """The cost of a sample with one worker: with that of all workers it says how cores add up."""
@@ -179,14 +202,22 @@ class _Analysis:
             return None
         return self._run("single", self.subject.warm(_PARTS["single"] * self.seconds, num_workers=1), phases.nothing)
 
-    def _storage(self) -> tuple[phases.Phase, float] | None:
+    def _read(self, name: str) -> None:
+        """Reads from storage for a while."""
         if not self.subject.cold_storage or self.subject.image is None:
-            self.notes.append("storage was not measured: all bytes are in memory, or no image is decoded")
-            return None
-        self.say("storage")
-        found = self.subject.storage_of(_PARTS["storage"] * self.seconds)
+            return
+        self.say(name)
+        phase, nbytes = self.subject.storage_of(_PARTS[name] * self.seconds)
         self.subject.close_last()
-        return found
+        self.storage.append((phase.rate, nbytes))
+
+    def _copies(self) -> list[float]:
+        """Returns bytes/s that the loader's reading threads copy out of the page cache, of some passes. Empty: they copy none."""
+        given = self.subject.given
+        if not self.subject.cold_storage or self.subject.workers == 0 or given.get("page_cache") == "direct":
+            return []
+        n_threads = 1 if self.engine == "uring" else given.get("io_threads") or 4
+        return [n_threads * rate for rate in machine.copy_rates()]
 
     def _forms(self, forms: Sequence[str] | None) -> tuple[dict[str, Any], dict[str, float]]:
         subject = self.subject
@@ -208,9 +239,10 @@ class _Analysis:
 
     # Putting together -------------------------------------------------------------------------------
 
-    def _data(self, probed: dict[str, Any], stages: dict[str, float], storage: Any) -> dict[str, Any]:
+    def _data(self, probed: dict[str, Any], stages: dict[str, float]) -> dict[str, Any]:
         subject, alone = self.subject, self.alone
-        cpu = self._preparation(alone)
+        windows = [self._preparation(phase) for phase in (alone, self.again)]
+        cpu = sum(windows) / len(windows)
         form = getattr(self, "stored", "stored")
         decode = subject.decode if subject.decode in probed.get(form, {}) else "cpu"
         forms = self._scaled(probed, form, decode, self._preparation(self.paged), cpu)
@@ -220,14 +252,14 @@ class _Analysis:
             "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "penstock": _native.version,
             "subject": self._subject(form, decode),
-            "machine": self._machine(storage),
+            "machine": self._machine(),
             "accelerator": self._step(),
             "phases": {name: phase.as_dict() for name, phase in self.phases.items()},
             "alone": alone.as_dict(),
             "forms": forms,
             "kept": self.kept,
             "stages": self._stages(stages, self._preparation(self.paged)),
-            "bands": self._bands(cpu, storage),
+            "bands": self._bands(windows),
             "measured": {"cores": [1, machine.quota_cores()], "workers": [1, max(1, subject.workers)]},
             "notes": self.notes,
         }
@@ -290,11 +322,12 @@ class _Analysis:
             **subject.described(),
         }
 
-    def _machine(self, storage: Any) -> dict[str, Any]:
+    def _machine(self) -> dict[str, Any]:
         found = machine.describe()
-        if storage is not None:
-            phase, nbytes = storage
-            found["storage_nbytes_per_second"] = phase.rate.samples_per_second * nbytes
+        if self.storage:
+            found["storage_nbytes_per_second"] = _mean(self._storage_rates())
+        if self.copies:
+            found["copy_nbytes_per_second"] = _mean(self.copies)
         found["page_cache_nbytes"] = found["memory_available_nbytes"]
         found["cache_nbytes"] = 0
         if self.link > 0:
@@ -327,20 +360,31 @@ class _Analysis:
         )
         return found
 
-    def _bands(self, cpu: float, storage: Any) -> dict[str, float]:
-        alone = self.alone
-        band = half(alone.cpu_low, alone.cpu_high, alone.cpu_seconds)
+    def _storage_rates(self) -> list[float]:
+        return [rate.samples_per_second * nbytes for rate, nbytes in self.storage]
+
+    def _bands(self, windows: list[float]) -> dict[str, float]:
+        """Returns half widths that hold 95 %: of the interval within a window, and of the difference between windows.
+
+        windows: the CPU seconds of a sample in each of them.
+        """
+        alone, cpu = self.alone, _mean(windows)
+        bands = {
+            "cpu_band": math.hypot(half(alone.cpu_low, alone.cpu_high, alone.cpu_seconds), steady.windows_band(windows)),
+            "cores_band": 0.0,
+            "storage_band": 0.0,
+            "step_band": 0.0,
+            "copy_band": steady.windows_band(self.copies),
+        }
         if self.single is not None:
-            one = self.single.cpu_seconds - self.single.caller_cpu_seconds / self.subject.batch_size
-            band = max(band, abs(one / cpu - 1) / 2)
-        bands = {"cpu_band": min(band, 0.5), "storage_band": 0.0, "step_band": 0.0}
-        if storage is not None:
-            rate = storage[0].rate
-            bands["storage_band"] = min(half(rate.low, rate.high, rate.samples_per_second), 0.5)
+            bands["cores_band"] = abs(self._preparation(self.single) / cpu - 1)
+        if self.storage:
+            within = max(half(rate.low, rate.high, rate.samples_per_second) for rate, _ in self.storage)
+            bands["storage_band"] = math.hypot(within, steady.windows_band(self._storage_rates()))
         if "resident" in self.phases:
             rate = self.phases["resident"].rate
-            bands["step_band"] = min(half(rate.low, rate.high, rate.samples_per_second), 0.5)
-        return bands
+            bands["step_band"] = half(rate.low, rate.high, rate.samples_per_second)
+        return {name: min(band, 0.5) for name, band in bands.items()}
 
     def _stages(self, probed: dict[str, float], cpu: float) -> list[dict[str, Any]]:
         """Splits the CPU seconds of a sample: a raw picture costs what is left without decoding, stored bytes what is left without
@@ -366,6 +410,10 @@ class _Analysis:
                 found.append({"name": "GPU preparation", "resource": "gpu", "seconds": self.gpu["gpu_seconds"]})
             found.append({"name": "compute", "resource": "accelerator", "seconds": 1 / rates["resident"]})
         return found
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _scale(costs: dict[str, float], scales: dict[str, float], own: dict[str, float]) -> dict[str, float]:

@@ -73,6 +73,18 @@ def batch_means(values: Sequence[float], n_groups: int = 10) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
+def windows_band(means: Sequence[float]) -> float:
+    """Returns two standard deviations of the means of several windows of time, relative to their mean; 0 for less than two.
+
+    A later run is one more window, so this is how far it may lie from the mean, beside the interval within a window.
+    """
+    n = len(means)
+    center = sum(means) / n if n else 0.0
+    if n < 2 or center <= 0:
+        return 0.0
+    return 2 * math.sqrt(sum((m - center) ** 2 for m in means) / (n - 1)) / center
+
+
 @dataclass(frozen=True)
 class Rate:
     """Samples per second over the steady part of a run of batches.
