@@ -80,8 +80,9 @@ def test_epochs_copying_and_bands_are_measured(report: Report) -> None:
 
 def test_an_epoch_of_few_batches() -> None:
     def epoch(n: int, batch_size: int, n_accelerators: int = 1, **given: Any) -> float:
-        subject = SimpleNamespace(numbers=range(n), batch_size=batch_size, given=given)
-        return run._Analysis._epoch(SimpleNamespace(subject=subject, n_accelerators=n_accelerators))
+        analysis: Any = SimpleNamespace(n_accelerators=n_accelerators)
+        analysis.subject = SimpleNamespace(numbers=range(n), batch_size=batch_size, given=given)
+        return run._Analysis._epoch(analysis)
 
     assert epoch(12, 8) == 1.5 and epoch(12, 8, drop_last=True) == 1
     assert epoch(1000, 10, 4) == 25 and epoch(1000, 10, world_size=2) == 50
