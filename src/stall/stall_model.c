@@ -147,7 +147,8 @@ static double cycle(const struct psti_stall_setup *s, double cpu, double misses)
 
 /* Samples/s that the reading threads allow. They copy what the page cache has, and each copy keeps
  * one thread. Where workers wait for it, they sleep; the one that is woken last finds all cores
- * taken, and runs its part of the rows on the core of the thread that woke it. */
+ * taken, and runs its part of the rows on the core of the thread that woke it. The part is no more
+ * than half, where this costs most, so that more cores never lower the rate. */
 static double copying(const struct psti_stall_setup *s, double cpu, double hits)
 {
     double consumers = s->ranks * s->jobs;
@@ -156,9 +157,8 @@ static double copying(const struct psti_stall_setup *s, double cpu, double hits)
     if (!(s->copy_nbytes_per_second > 0) || !(seconds > 0) || !(s->workers > 0))
         return INFINITY;
     double cores = fmin(s->cores / loaders, s->workers);
-    double part = fmax(cpu - seconds, 0) / cores; /* of the other work, on one core */
-    double asleep = part < seconds ? 1 - part / seconds : 0;
-    return consumers / (seconds + asleep * part);
+    double part = fmin(fmax(cpu / seconds - 1, 0) / cores, 0.5); /* of other work on one core */
+    return consumers / (seconds * (1 + part * (1 - part)));
 }
 
 static void find_bounds(const struct psti_stall_setup *s, struct psti_stall_answer *a)

@@ -148,6 +148,15 @@ static void test_copying(void **state)
     s.cache_nbytes = 0;
     s.page_cache_nbytes = 1e9; /* those of the page cache are */
     assert_int_equal(predict(&s).binding, PSTI_STALL_COPYING);
+    s.cpu_seconds = 8e-4;
+    double before = 0;
+    for (s.cores = 1; s.cores < 300; s.cores++) { /* more cores are never slower */
+        s.workers = s.cores;
+        double rate = predict(&s).samples_per_second;
+        assert_true(rate >= before && rate <= 10000);
+        before = rate;
+    }
+    assert_true(before > 9700);
 }
 
 static void test_epochs(void **state)
