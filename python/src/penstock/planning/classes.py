@@ -17,6 +17,7 @@ from ..data.image import probe as image_info
 from ..data.image import stored_form
 from ..errors import ArgumentError, PenstockError
 from ..stalls.measure import probe
+from ..stalls.measure import survey as survey_of
 
 _MOST_LOOKED_AT = 4096
 _MOST_SIZES = 3  # classes of one form
@@ -186,7 +187,7 @@ def _probed(dataset: Dataset, part: Class, image: str) -> list[int]:
     """Returns the samples of a class that are probed."""
     sizes = [float(dataset.item(number, image)["nbytes"]) for number in part.numbers]
     n = max(2, min(_PROBE_SAMPLES, int(_PROBE_NBYTES / max(sum(sizes) / len(sizes), 1))))
-    return list(probe.spread(part.numbers, sizes, n))
+    return list(survey_of.spread(part.numbers, sizes, n))
 
 
 def _to_pixels(part: Class) -> None:

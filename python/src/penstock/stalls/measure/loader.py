@@ -8,10 +8,8 @@ POSIX_FADV_DONTNEED where a file system has no O_DIRECT), which needs no root an
 from __future__ import annotations
 
 import itertools
-import os
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,10 +21,10 @@ from ...loading import table
 from ...loading.loader import Loader
 from ...transforms import words
 from . import machine, phases
-from .probe import forever, gpu_costs, spread
+from .probe import forever, gpu_costs
+from .survey import Look, Sample, Survey, kind_of
 
 _MOST_SUBSET = 4096  # samples of the warm phases
-_MOST_LOOKED_AT = 1024  # samples, for means
 _PREPARED = 8  # batches kept for the prepared phase
 _OVERHEAD = 1 << 20
 PROBE_SAMPLES, PROBE_NBYTES = 32, 64 << 20  # of the probe of forms
@@ -78,6 +76,8 @@ class LoaderSubject:
         self._random = np.random.default_rng(0)
         self._open: list[Loader] = []
         self._cache: Cache | None = None
+        self._looked: Look | None = None
+        self._survey: Survey | None = None
         self.image = next(
             (n for n, f in self.dataset.fields.items() if f.type == "image" and n not in self.given["encoded"]), None
         )
@@ -193,21 +193,22 @@ class LoaderSubject:
     def _item_nbytes(self, i: int) -> int:
         return 0 if self.image is None else int(self.dataset.item(i, self.image)["nbytes"])
 
+    def _look(self) -> Look:
+        if self._looked is None:
+            self._looked = Look(self.dataset, self.image or "image", self._random.permutation(self.numbers))
+        return self._looked
+
     def mean_item_nbytes(self, kind: str | None = None) -> float:
-        """Returns the mean stored bytes of a sample: of its image, by up to 1024 of them, or of all that it has.
+        """Returns the mean stored bytes of a sample: of its image, or of all that it has where no image is decoded.
 
         kind: only images of this kind (see `kind_of`); None: all.
         """
-        if self.image is None:
-            return self.dataset_nbytes / self.n_stored
-        some = [int(i) for i in self._random.permutation(self.numbers)[:_MOST_LOOKED_AT]]
-        sizes = [self._item_nbytes(i) for i in some if kind is None or self.kind_of(i) == kind]
-        return sum(sizes) / len(sizes) if sizes else self.dataset_nbytes / self.n_stored
+        found = 0.0 if self.image is None else self._look().mean_nbytes(kind)
+        return found or self.dataset_nbytes / self.n_stored
 
     def kind_of(self, i: int) -> str:
         """Returns the form of a sample's image, or the ending of its file's name where only the file knows the form."""
-        item = self.dataset.item(i, self.image or "image")
-        return str(item["form"] or os.path.splitext(str(item["file"]))[1].lower())
+        return kind_of(self.dataset.item(i, self.image or "image"))
 
     def _batches_for(self, seconds: float) -> int:
         """Returns more batches than a phase can use: an epoch's end would make it wait."""
@@ -221,30 +222,27 @@ class LoaderSubject:
         phase = phases.run("storage", counted, phases.nothing, seconds)
         return phase, counted.nbytes / max(counted.samples, 1)
 
-    def images(self, n: int, most_nbytes: int) -> tuple[list[int], list[bytes], str]:
+    def images(self, n: int, most_nbytes: int) -> tuple[list[int], Sample, str]:
         """Returns up to n samples, their stored bytes, and their form: that of most of them. Their means are near those of all."""
         from ...data.image import probe
 
-        some = [int(i) for i in self._random.permutation(self.numbers)[:_MOST_LOOKED_AT]]
-        kinds = Counter(map(self.kind_of, some))
-        self.kind = kinds.most_common(1)[0][0]
-        some = [i for i in some if self.kind_of(i) == self.kind]
-        sizes = [self._item_nbytes(i) for i in some]
-        n = max(2, min(n, int(most_nbytes / max(sum(sizes) / len(sizes), 1))))
+        self.kind = self._look().main
+        survey = self._survey = self._look().survey(self.kind)
+        n = max(2, min(n, int(most_nbytes / max(survey.mean_nbytes, 1))))
         found: dict[str, dict[int, bytes]] = {}
-        for i in self._random.permutation(spread(some, sizes, n)):
-            data = self.dataset.read(int(i), self.image or "image")
-            form = self.dataset.item(int(i), self.image or "image")["form"] or probe(data).form
-            found.setdefault(str(form), {})[int(i)] = data
+        for place in map(int, self._random.permutation(survey.spread(n))):
+            number = survey.numbers[place]
+            data = self.dataset.read(number, self.image or "image")
+            form = self.dataset.item(number, self.image or "image")["form"] or probe(data).form
+            found.setdefault(str(form), {})[place] = data
         form = max(found, key=lambda name: len(found[name]))
-        return list(found[form]), list(found[form].values()), form
+        places = list(found[form])
+        sample = Sample(list(found[form].values()), survey, places, self.dataset, self.image or "image")
+        return [survey.numbers[place] for place in places], sample, form
 
     def mean_pixels(self) -> float | None:
-        """Returns the mean pixels of an image of the probe's kind, by up to 1024 of them; None: only the files know."""
-        some = [int(i) for i in self._random.permutation(self.numbers)[:_MOST_LOOKED_AT]]
-        items = [self.dataset.item(i, self.image or "image") for i in some if self.kind_of(i) == self.kind]
-        sizes = [item["height"] * item["width"] for item in items]
-        return sum(sizes) / len(sizes) if sizes and all(sizes) else None
+        """Returns the mean pixels of an image of the probe's kind; None: nothing was probed."""
+        return None if self._survey is None else self._survey.pixels
 
     def gpu(self) -> tuple[dict[str, float], float]:
         """Returns a sample's demands of link and GPU in the last phase, and the link's bytes per second; 0: no upload."""

@@ -4,14 +4,14 @@ Some samples are written in each form into a data set in a temporary directory, 
 from storage as the user's loader reads it, and from Penstock's cache. The CPU seconds of the process are those of preparation, with
 reading and without. Workers read ahead into batches and buffers that do not stay in the processor's caches, as in a training; the
 calling thread alone would use one buffer again and again, and large stored images would seem several times as cheap as they are.
-Forms that are not stored yet are probed the same way.
+Forms that are not stored yet are probed the same way. What these samples took is then put on the scale of the whole data set
+(whole.py).
 """
 
 from __future__ import annotations
 
 import io
 import itertools
-import math
 import os
 import statistics
 import time
@@ -23,34 +23,31 @@ from ... import cuda, transforms
 from ...base import options as _options
 from ...caching.cache import Cache
 from ...data import image, pli
+from ...data.dataset import Dataset
 from ...data.schema import Boxes, Image
 from ...data.writer import Writer
 from ...errors import ArgumentError, PenstockError
 from ...loading import table
 from ...loading.loader import Loader
 from . import machine, phases
+from .survey import Sample
+from .whole import Whole
+from .whole import follows as follows
 
 if TYPE_CHECKING:
-    from ...data.dataset import Dataset
     from ...loading.stats import LoaderStats
 
 TRAINING_FORMS = ("raw", "pli", "pli-fast")  # of a cache at the training size
 FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense", "raw")
 _EPOCHS, _MOST_TURNS = 8, 64  # epochs of a measurement, and turns of the samples in one of them
 _OVERHEAD = 1 << 20  # of a cache, beside the items
+_SIZES_PART = 0.25  # of a probe's seconds, for the bytes of further images
+_TIMES_PART = 0.5  # of the seconds of a form at a place, for the times of single images
 
 # Arguments of the user's loader that say how pixels are made and delivered. The rest belongs to its data set or its threads.
 _PIXEL_OPTIONS = table.marked(table.PIXELS)
 # Arguments that say how storage is read. Slow reads, and reads around the page cache, take other CPU time than reads of memory.
 _READ_OPTIONS = table.marked(table.READS)
-
-
-def spread(numbers: Sequence[int], sizes: Sequence[float], n: int) -> list[int]:
-    """Returns n of the numbers, or all: the middle ones of n parts in the order of their sizes, so that their means are near those
-    of all."""
-    order = sorted(range(len(numbers)), key=lambda i: (sizes[i], i))
-    n = min(n, len(order))
-    return [numbers[order[int((k + 0.5) * len(order) / n)]] for k in range(n)]
 
 
 def check_forms(forms: Sequence[str] | None) -> None:
@@ -66,13 +63,6 @@ def usual_forms(form: str) -> tuple[str, ...]:
     if form in ("jpeg", "pli-jpeg"):
         return ("jpeg", "pli-jpeg", "pli-small", "raw")
     return (form, "pli-fast", "pli-small", "raw") if form not in ("pli", "raw") else ("pli-fast", "pli-small", "raw")
-
-
-def follows(form: str, stored: str) -> bool:
-    """Whether the bytes of a form follow the stored bytes of an image, and not only its pixels."""
-    if form == stored:
-        return True
-    return form == "pli-jpeg" if stored in ("jpeg", "pli-jpeg") else form != "raw" and stored != "raw"
 
 
 def places_of(options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -112,6 +102,17 @@ def encoded(data: bytes, stored: str, form: str) -> Any:
     if form == "png":
         return _png(data)
     return None
+
+
+def stored_as(data: bytes, stored: str, form: str) -> bytes | int | None:
+    """Returns the image `data` as a Writer stores it in `form`, or how many bytes it has then. None: it cannot be made."""
+    try:
+        if form == "pli-jpeg" and stored == "jpeg":
+            return pli.from_jpeg(data)
+        value = encoded(data, stored, form)
+    except PenstockError:
+        return len(data) if form == "pli-jpeg" else None  # such a JPEG is kept as it is
+    return value if value is None or isinstance(value, bytes) else int(value.nbytes)
 
 
 def _writer_form(form: str) -> str:
@@ -211,7 +212,7 @@ class Probe:
         return Loader._of({**options, **self._place(place), **changes})
 
     def measure(self, form: str, place: str, seconds: float) -> dict[str, float] | None:
-        """Returns the demands of one sample of a form that was written, by the process's CPU seconds and the GPU's clock.
+        """Returns the demands of one of these samples in a form that was written, by the process's CPU seconds and the GPU's clock.
 
         None: the GPU does not decode this form.
         """
@@ -225,9 +226,8 @@ class Probe:
             nbytes = stats["storage"]["nbytes_read"] / n
             reads = stats["storage"]["reads"] / n
             found = self._items(once)
-        items = [item["nbytes"] for item in found]
-        mean = sum(items) / len(items)
-        cache = Cache(int(2 * sum(items)) + 64 * len(items) + _OVERHEAD)
+        items = sum(item["nbytes"] for item in found)
+        cache = Cache(2 * items + 64 * len(found) + _OVERHEAD)
         read, gpu = self._run(form, place, None, seconds / 2)
         hit, _ = self._run(form, place, cache, seconds / 2)
         return {
@@ -235,10 +235,8 @@ class Probe:
             "cpu_seconds": read,
             "hit_cpu_seconds": hit,
             "nbytes": nbytes,
-            "nbytes_sd": math.sqrt(sum((s - mean) ** 2 for s in items) / len(items)) * nbytes / max(mean, 1),
             "reads": reads,
-            "item_nbytes": mean,
-            "pixels": sum(item["height"] * item["width"] for item in found) / len(found),
+            "item_nbytes": items / len(found),
         }
 
     def training(self, form: str, cache_form: str, seconds: float) -> dict[str, float] | None:
@@ -291,22 +289,25 @@ class Probe:
 
         return np.concatenate([np.random.default_rng(turn).permutation(len(self._images)) for turn in range(turns)])
 
-    def deviation(self, form: str, seconds: float) -> float:
-        """Returns the standard deviation of a sample's CPU seconds, between samples."""
+    def dataset(self, form: str) -> Dataset:
+        """Returns the data set of a form that was written. The caller closes it."""
+        return Dataset(os.path.join(self._directory, form))
+
+    def times(self, form: str, seconds: float) -> list[list[float]]:
+        """Returns the CPU seconds of each sample, in each of at least two turns."""
         with self._loader(form, batch_size=1, num_workers=0, storage="memory") as loader:
             n = len(loader)
-            least = [math.inf] * n
+            found: list[list[float]] = [[] for _ in range(n)]
             end = time.perf_counter() + seconds
             for turn in itertools.count():
                 batches = iter(loader)
                 for i in range(n):
                     before = time.thread_time()
                     next(batches)
-                    least[i] = min(least[i], time.thread_time() - before)
+                    found[i].append(time.thread_time() - before)
                 if turn > 0 and time.perf_counter() >= end:
-                    break
-        mean = sum(least) / n
-        return math.sqrt(sum((value - mean) ** 2 for value in least) / n)
+                    return found
+        raise AssertionError("the turns end only there")
 
     def fetch_cpu(self, form: str, seconds: float) -> float:
         """Returns the CPU seconds of a sample whose stored bytes are delivered: fetch and batch without decoding."""
@@ -379,19 +380,35 @@ def costs(
     places: Sequence[str],
     seconds: float,
 ) -> Costs:
-    """Probes forms at places, "cpu" and "gpu"."""
+    """Probes forms at places, "cpu" and "gpu".
+
+    images: of a :class:`Sample` the costs are those of a mean image of its survey, else those of a mean one of these.
+    """
     found = Costs()
     wanted = list(dict.fromkeys((stored, *forms)))
     keeps = TRAINING_FORMS if keeps_training_size(options, places) else ()
-    each = seconds / (len(wanted) * len(places) + 2 + len(keeps) / 2)
+    of_sizes = _SIZES_PART * seconds if isinstance(images, Sample) else 0.0
+    each = (seconds - of_sizes) / (len(wanted) * (len(places) + _TIMES_PART) + 1 + len(keeps) / 2)
+    whole = Whole(images, stored, _of_image(options.get("transforms"), options.get("image_field", "image")), options)
     with Probe(images, stored, options, batch_size) as probe:
+        measured: dict[str, dict[str, dict[str, float]]] = {}
+        times: dict[str, list[list[float]]] = {}
         for form in wanted:
             try:
-                _probe_form(probe, form, stored, places, each, found)
+                if _probe_form(probe, form, stored, places, each, found.notes, measured):
+                    with probe.dataset(form) as dataset:
+                        whole.written(form, dataset)
+                    times[form] = probe.times(form, _TIMES_PART * each)
             except PenstockError as error:
+                measured.pop(form, None)
                 found.notes.append(f"form {form}: {error.text}")
+        whole.look_at_more(lambda data, form: stored_as(data, stored, form), of_sizes, max(1, int(machine.quota_cores())))
+        for form, demands in measured.items():
+            typical = [statistics.median(of_one) for of_one in times[form]]
+            found.forms[form] = {place: whole.costs(form, of_place, typical) for place, of_place in demands.items()}
+        found.notes += whole.notes()
         if stored in found.forms:
-            deviation = probe.deviation(stored, each)
+            deviation = statistics.pstdev(min(of_one) for of_one in times[stored])
             for demands in found.forms[stored].values():
                 demands["cpu_sd_seconds"] = deviation * demands["cpu_seconds"] / found.forms[stored]["cpu"]["cpu_seconds"]
             found.stages["fetch"] = probe.fetch_cpu(stored, each)
@@ -402,12 +419,17 @@ def costs(
     return found
 
 
-def _probe_form(probe: Probe, form: str, stored: str, places: Sequence[str], seconds: float, found: Costs) -> None:
+def _probe_form(
+    probe: Probe, form: str, stored: str, places: Sequence[str], seconds: float, notes: list[str],
+    measured: dict[str, dict[str, dict[str, float]]],
+) -> bool:  # fmt: skip
+    """Writes and measures a form. False: it cannot be made, or is decoded nowhere."""
     written = probe.write(form)
     if written is None:
-        found.notes.append(f"form {form}: cannot be made of {stored} here")
-        return
+        notes.append(f"form {form}: cannot be made of {stored} here")
+        return False
     for place in places:
         demands = probe.measure(form, place, seconds)
         if demands is not None:
-            found.forms.setdefault(form, {})[place] = {**demands, **written}
+            measured.setdefault(form, {})[place] = {**demands, **written}
+    return form in measured
