@@ -9,6 +9,7 @@ in each of the mix's two forms, and the data set as it came. Batches are compare
 
 Each group is solved twice: with the forms that one had before Penstock (PNG and raw pixels; JPEG and raw pixels), which is the
 situation of the paper, and with PLI. Where transforms begin with a Resize, raw pixels of that size are a data set of their own.
+Mixes are run with the threads and the read-ahead of their plans. --from FILE.json makes the tables of figures that are there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
+import mix_accuracy  # noqa: E402
 import runner  # noqa: E402
 
 import penstock as ps  # noqa: E402
@@ -172,9 +174,10 @@ def setting(
         ways[f"raw-{group['resize']}"] = {"data": small}
     for name, mix in mixes.items():
         if len(mix) > 1:
-            ways[f"mix of {name}"] = {"forms": mix}
+            ahead = {option: plans[name].loader[option] for option in ("num_workers", "prefetch")}
+            ways[f"mix of {name}"] = {"forms": mix, **ahead}
             half = dict.fromkeys(sorted(mix, key=lambda form: -mix[form])[:2], 0.5)
-            ways[f"half and half of {name}"] = {"forms": ps.Forms(half, choice="sample")}
+            ways[f"half and half of {name}"] = {"forms": ps.Forms(half, choice="sample"), **ahead}
     check_batches(path, group, [way for name, way in ways.items() if name not in group["forms"]])
     predicted = {form: row["samples_per_second"] for plan in plans.values() for row in plan.data["singles"]
                  for form in [row["form"]]}  # fmt: skip
@@ -200,48 +203,54 @@ def setting(
             "prices": {name: plan.data["prices"] for name, plan in plans.items()}}  # fmt: skip
 
 
-def table(group: str, name: str, found: dict[str, Any], own: str) -> str:
-    ways = list(dict.fromkeys(cell["way"] for cell in found["cells"]))
+def table(group: str, name: str, found: dict[str, Any]) -> str:
+    own, top = GROUPS[group]["own"], mix_accuracy.top_of(found)
     lines = [f"\n### {group}: {name} ({found['cores']} cores, {found['storage'] / 1e6:.0f} MB/s)\n"]
     for mix, shares in found["mixes"].items():
         lines.append(f"mix of {mix}: {', '.join(f'{100 * share:.0f} % {form}' for form, share in shares.items())}  ")
     lines += ["", *runner.heads("", *(f"{fraction:g} x" for fraction in FRACTIONS), "predicted", "x best single", "x own")]
-    top = {cell["way"]: cell for cell in found["cells"] if cell["fraction"] == FRACTIONS[-1]}
-    singles = [way for way in ways if not way.startswith(("mix", "half"))]
-    for way in ways:
-        pool = singles if not way.endswith("before") else [form for form in singles if form in GROUPS[group]["before"]]
-        best = max(top[form]["rate"] for form in pool)
-        rates = [cell["rate"] for cell in found["cells"] if cell["way"] == way]
-        predicted = top[way]["predicted"]
-        error = f"{predicted:.0f} ({predicted / top[way]['rate'] - 1:+.1%})" if predicted else ""
-        lines.append(f"| {way} | " + " | ".join(f"{rate:.0f}" for rate in rates)
-                     + f" | {error} | {top[way]['rate'] / best:.2f} | {top[way]['rate'] / top[own]['rate']:.2f} |")  # fmt: skip
+    for way, cell in top.items():
+        rates = [each["rate"] for each in found["cells"] if each["way"] == way]
+        predicted = "" if cell["predicted"] is None else f"{cell['predicted']:.0f} ({mix_accuracy.off(cell):+.1%})"
+        ratios = f"{mix_accuracy.over_best_single(found, way):.2f} | {cell['rate'] / top[own]['rate']:.2f}"
+        lines.append(f"| {way} | {' | '.join(f'{rate:.0f}' for rate in rates)} | {predicted} | {ratios} |")
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = runner.parser(__doc__, "data", "work", again=False)
-    parser.add_argument("--groups", default=",".join(GROUPS))
-    parser.add_argument("--budget", default="30s", help="of the analysis of a setting")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a window")
-    args = runner.parsed(parser)
+def tables(result: dict[str, Any]) -> str:
+    """Returns the tables of all settings, and how many predictions are near."""
+    parts = [table(group, name, found) for group, settings in result["groups"].items() for name, found in settings.items()]
+    good = mix_accuracy.accuracy(result)
+    parts.append(f"\n{good['near']} of {good['cells']} predictions for the fastest accelerator are within "
+                 f"{100 * good['within']:.0f} % of what was measured.\n")  # fmt: skip
+    return "\n".join([runner.where(result), *parts])
+
+
+def measure(args: argparse.Namespace) -> dict[str, Any]:
     args.work.mkdir(parents=True, exist_ok=True)
-    every = os.sched_getaffinity(0)
     found: dict[str, Any] = {"bench": "mix", "machine": runner.machine(), "rounds": args.rounds, "groups": {}}
-    text = []
-    for name in args.groups.split(","):
+    for name in runner.chosen(args.groups, GROUPS):
         group = GROUPS[name]
         path = store(args.data / group["source"], args.work / f"mix-{name}.pst", group)
         small = store_resized(args.data / group["source"], path, group)
         found["groups"][name] = {}
         for title, (cores, storage) in group["settings"].items():
-            os.sched_setaffinity(0, every)
+            os.sched_setaffinity(0, args.cpus)
             print(f"{name}: {title}", file=sys.stderr, flush=True)
             found["groups"][name][title] = setting(path, small, group, cores, storage, args)
-            text.append(table(name, title, found["groups"][name][title], group["own"]))
-            print(text[-1], flush=True)
-    runner.write(args.out / f"mix-{found['machine']['date']}", found, "\n".join(text) + "\n")
+            print(table(name, title, found["groups"][name][title]), flush=True)
+    return found
+
+
+def main() -> None:
+    parser = runner.parser(__doc__, "data", "work")
+    parser.add_argument("--groups", default=",".join(GROUPS))
+    parser.add_argument("--budget", default="30s", help="of the analysis of a setting")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a window")
+    args = runner.parsed(parser)
+    result = mix_accuracy.with_summary(json.loads(args.source.read_text()) if args.source else measure(args))
+    runner.write(args.out / f"mix-{result['machine']['date']}", result, tables(result))
 
 
 if __name__ == "__main__":
