@@ -31,6 +31,7 @@ from ..stalls.measure import probe
 from ..stalls.measure.run import analyze, seconds_of
 from ..stalls.measure.usual import usual
 from ..stalls.report import Report
+from . import choice as _choice
 from . import classes as _classes
 from . import layout as _plan_layout
 from . import machines as _plan_machines
@@ -430,8 +431,11 @@ def _data(
     field: str,
     notes: list[str],
 ) -> dict[str, Any]:
-    solution = _copies(classes, report, limits, notes) if copies else _ways.solve(classes, report, limits)
-    answer, chosen = _ways.predict(report, _ways.mixed(solution, classes), _ways.is_mix(solution))
+    solved = _copies(classes, report, limits, notes) if copies else _ways.solve(classes, report, limits)
+    alone = _alone(report, classes, limits)
+    singles = [one for one in alone.values() if isinstance(one, _ways.Solution)]
+    solution = _choice.best_of(solved, singles, report, classes, limits, copies)
+    answer, chosen = _ways.predict(report, _ways.mixed(solution, classes, copies), _ways.is_mix(solution))
     now = model.predict(report, {"cache": 0})
     subject = report["subject"]
     made: dict[str, Any] = {
@@ -449,7 +453,7 @@ def _data(
                 "binding": now.binding},
         "machine": {name: report["machine"].get(name) for name in _MACHINE},
         "accelerator": {name: report["accelerator"].get(name) for name in ("name", "title", "step_seconds", "count")},
-        "singles": _singles(report, classes, limits),
+        "singles": _singles(alone, report, classes),
         "prices": _prices(solution),
         "need": _needs(solution, classes, report, limits),
         "notes": notes,
@@ -569,14 +573,27 @@ def _prediction(answer: Mapping[str, Any], solution: _ways.Solution) -> dict[str
     }
 
 
-def _singles(report: Mapping[str, Any], classes: Sequence[Class], limits: _ways.Limits) -> list[dict[str, Any]]:
-    """Returns the best plan of each form alone, the fastest first."""
-    found = []
+def _alone(
+    report: Mapping[str, Any], classes: Sequence[Class], limits: _ways.Limits
+) -> dict[str, _ways.Solution | LimitError]:
+    """Returns the best plan of each form alone, or why there is none."""
+    found: dict[str, _ways.Solution | LimitError] = {}
     for form in dict.fromkeys(form for part in classes for form in part.forms):
         try:
-            single = _ways.solve(classes, report, limits, only=(form,))
+            found[form] = _ways.solve(classes, report, limits, only=(form,))
         except LimitError as error:
-            found.append({"form": form, "samples_per_second": 0.0, "why": error.text})
+            found[form] = error
+    return found
+
+
+def _singles(
+    alone: Mapping[str, _ways.Solution | LimitError], report: Mapping[str, Any], classes: Sequence[Class]
+) -> list[dict[str, Any]]:
+    """Returns what each form alone brings, the fastest first."""
+    found = []
+    for form, single in alone.items():
+        if isinstance(single, LimitError):
+            found.append({"form": form, "samples_per_second": 0.0, "why": single.text})
             continue
         answer, _ = _ways.predict(report, _ways.mixed(single, classes))
         found.append(

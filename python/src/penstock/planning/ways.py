@@ -23,11 +23,14 @@ _TRAINING = "@training"  # after the form of a cache that keeps images after the
 _RANDOM = 2  # the page cache's policy, of enum psti_stall_policy
 _PREFETCH = (2, 3, 4, 6, 8, 12, 16)
 _MIX_PREFETCH = 4
-_MIX_WORTH = 0.05  # of the rate: what a mix must bring
+MIX_WORTH = 0.05  # of the rate: what a mix must bring beside a form alone
 _NEARLY = 0.01  # of the rate: less than costs are known to
 _WORTH = 0.02  # of the bytes stored
 _LARGER = 0.1  # may be what needs no writing
 _SMALLEST = 1e-3  # share of a way
+_FAR = 50.0  # where the exponential of a slack no longer matters
+_NOTHING = 1e-6  # of a rate
+_ROWS_AHEAD = 32  # samples that a loader reads ahead, and two for each of its threads, but for those of its batches at most
 
 _RATE, _STORED, _COST = ("samples_per_second", 1.0), ("stored_nbytes", -1.0), ("cost", -1.0)
 _BY_RATE, _BY_STORAGE, _BY_COST = (_RATE, _STORED), (_STORED, _RATE), (_COST, _STORED)
@@ -114,6 +117,12 @@ def consumers(subject: Mapping[str, Any]) -> float:
     return max(1.0, float(subject.get("ranks", 1))) * max(1.0, float(subject.get("jobs", 1)))
 
 
+def gpu_free(report: Mapping[str, Any]) -> float:
+    """Returns the part of each GPU that is there for preparation, 0 to 1. All of it, where the report does not say."""
+    free = report["machine"].get("gpu_free")
+    return 1.0 if free is None else float(free)
+
+
 def capacities(report: Mapping[str, Any], limits: Limits) -> dict[str, float]:
     """Returns what there is of each resource, per second; bytes for "cache". What does not limit is left out."""
     machine, subject, step = report["machine"], report["subject"], report["accelerator"]
@@ -124,7 +133,8 @@ def capacities(report: Mapping[str, Any], limits: Limits) -> dict[str, float]:
             found[name] = float(machine[member])
     if machine.get("link_nbytes_per_second"):
         found["link"] = n * float(machine["link_nbytes_per_second"])
-    found["gpu"] = n * float(machine.get("gpu_free") or 1.0)
+    if gpu_free(report) > 0:
+        found["gpu"] = n * gpu_free(report)
     if step.get("step_seconds"):
         cycle = step["step_seconds"] + subject.get("batch_cpu_seconds", 0.0) / machine.get("core_speed", 1.0)
         found["accelerator"] = n * subject["batch_size"] / cycle
@@ -139,6 +149,8 @@ def ways_of(classes: Sequence[Class], report: Mapping[str, Any], limits: Limits,
     for i, part in enumerate(classes):
         for form, places in part.forms.items():
             for place, costs in places.items():
+                if place == "gpu" and gpu_free(report) <= 0:
+                    continue
                 found.append(_way(report, classes, i, form, place, costs))
                 kept = _kept_costs(part, form, place, cache_form) if cache_form and limits.cache_nbytes > 0 else None
                 if kept is not None:
@@ -298,7 +310,7 @@ def solve(
 def _worthwhile(best: Solution) -> str | None:
     """Returns the best single form, if mixing brings less than costs and variance are known to; else None."""
     single = best.answer["single"]
-    if single is None or single["samples_per_second"] < (1 - _MIX_WORTH) * best.answer["samples_per_second"]:
+    if single is None or single["samples_per_second"] < (1 - MIX_WORTH) * best.answer["samples_per_second"]:
         return None
     form: str = best.problem.forms[single["form"]]
     return form
@@ -396,20 +408,34 @@ def _better(found: Solution, best: Solution, goal: str) -> bool:
     return False
 
 
-def mixed(solution: Solution, classes: Sequence[Class]) -> dict[str, float]:
-    """Returns the mean demands of a sample of the plan, as members of struct psti_stall_setup. Hits of the cache are counted in."""
+def mixed(solution: Solution, classes: Sequence[Class], exact: bool = False) -> dict[str, float]:
+    """Returns the mean demands of a sample of the plan, as members of struct psti_stall_setup. Hits of the cache are counted in.
+
+    exact: every run of samples has the shares of the ways, as with copies. Then samples differ within their ways alone.
+    """
     whole = float(sum(part.samples for part in classes))
     parts = [(classes[way.i_class].samples / whole * share, way) for way, share in solution.used()]
     made: dict[str, float] = {}
     for member in ("link_nbytes", "gpu_seconds", "wait_seconds"):
         made[member] = sum(p * way.costs.get(member, 0.0) for p, way in parts)
-    cpu = [(p, _cpu(way), way.costs.get("cpu_sd_seconds", 0.0)) for p, way in parts]
-    made["cpu_seconds"] = sum(p * mean for p, mean, _ in cpu)
-    made["cpu_sd_seconds"] = math.sqrt(sum(p * (sd**2 + (mean - made["cpu_seconds"]) ** 2) for p, mean, sd in cpu))
-    made["nbytes"] = sum(p * way.demands.get("storage", 0.0) for p, way in parts)
     made["reads"] = sum(p * way.demands.get("reads", 0.0) for p, way in parts)
-    made["nbytes_sd"] = math.sqrt(sum(p * (way.demands.get("storage", 0.0) - made["nbytes"]) ** 2 for p, way in parts))
+    cpu = [(p, _cpu(way), way.costs.get("cpu_sd_seconds", 0.0)) for p, way in parts]
+    nbytes = [(p, way.demands.get("storage", 0.0), _nbytes_sd(way)) for p, way in parts]
+    made["cpu_seconds"], made["cpu_sd_seconds"] = _spread(cpu, exact)
+    made["nbytes"], made["nbytes_sd"] = _spread(nbytes, exact)
     return made
+
+
+def _spread(parts: Sequence[tuple[float, float, float]], exact: bool) -> tuple[float, float]:
+    """Returns mean and deviation of samples that are each of one part: its share, mean and deviation."""
+    mean = sum(p * value for p, value, _ in parts)
+    return mean, math.sqrt(sum(p * (sd**2 + (0.0 if exact else (value - mean) ** 2)) for p, value, sd in parts))
+
+
+def _nbytes_sd(way: Way) -> float:
+    """Returns the deviation of the bytes that storage gives of a sample: of those that the page cache does not hold."""
+    whole = way.costs.get("nbytes", 0.0)
+    return way.costs.get("nbytes_sd", 0.0) * way.demands.get("storage", 0.0) / whole if whole > 0 else 0.0
 
 
 def taken(solution: Solution, classes: Sequence[Class], rate: float) -> dict[str, float]:
@@ -459,6 +485,22 @@ def is_mix(solution: Solution) -> bool:
     return len({(way.form, way.cache_form, way.place) for way, _ in solution.used()}) > 1
 
 
+def coupled(supply: float, supply_cv2: float, demand: float, demand_cv2: float, room: float) -> float:
+    """Returns the rate of two stations of which the second takes what the first has made, with room for so many samples between.
+
+    supply, demand: samples/s of each alone. supply_cv2, demand_cv2: squared coefficients of variation of a sample's times there.
+    The content of the room is a Brownian motion between two walls: docs/internals/stall-model.md, "What variance costs".
+    """
+    variance = supply * supply_cv2 + demand * demand_cv2
+    if not (math.isfinite(supply) and math.isfinite(demand)) or variance <= 0:
+        return min(supply, demand)
+    slack = 2 * (supply - demand) * room / variance
+    if slack < -_FAR:
+        return supply
+    lost = variance / (2 * room) if abs(slack) < 1e-9 else (supply - demand) / math.expm1(min(slack, _FAR))
+    return demand - lost
+
+
 def predict(
     report: Mapping[str, Any], demands: Mapping[str, float], mixes: bool = False
 ) -> tuple[dict[str, Any], dict[str, int]]:
@@ -474,22 +516,32 @@ def predict(
         made[member] /= speed
     made.update(hit_cpu_seconds=0.0, item_nbytes=0.0)
     ahead = _PREFETCH if not mixes else tuple(n for n in _PREFETCH if n >= _MIX_PREFETCH)
-    best = _rate(made, workers=_most_workers(made), prefetch=float(ahead[-1]))
-    prefetch = next(
-        (n for n in ahead if _rate(made, workers=_most_workers(made), prefetch=float(n)) >= 0.99 * best), ahead[-1]
-    )
-    workers = next(
-        (n for n in range(1, int(_most_workers(made)) + 1)
-         if _rate(made, workers=float(n), prefetch=float(prefetch)) >= 0.99 * best),
-        int(_most_workers(made)),
-    )  # fmt: skip
-    answer = _native.stall_predict({**made, "workers": float(workers), "prefetch": float(prefetch)})
-    return answer, {"num_workers": workers, "prefetch": prefetch}
+    most = _most_workers(made)
+    best = _rate(made, most, ahead[-1])
+    prefetch = next((n for n in ahead if _rate(made, most, n) >= 0.99 * best), ahead[-1])
+    workers = next((n for n in range(1, most + 1) if _rate(made, n, prefetch) >= 0.99 * best), most)
+    return _answer(made, workers, prefetch), {"num_workers": workers, "prefetch": prefetch}
 
 
-def _most_workers(made: Mapping[str, Any]) -> float:
-    return float(max(1, math.ceil(made["cores"] / max(1.0, made.get("ranks", 1.0) * made.get("jobs", 1.0)))))
+def _most_workers(made: Mapping[str, Any]) -> int:
+    return max(1, math.ceil(made["cores"] / max(1.0, made.get("ranks", 1.0) * made.get("jobs", 1.0))))
 
 
-def _rate(made: Mapping[str, Any], **changes: float) -> float:
-    return float(_native.stall_predict({**made, **changes})["samples_per_second"])
+def _rate(made: Mapping[str, Any], workers: int, prefetch: int) -> float:
+    return float(_answer(made, workers, prefetch)["samples_per_second"])
+
+
+def _answer(made: Mapping[str, Any], workers: int, prefetch: int) -> dict[str, Any]:
+    """Returns the stall model's answer, of storage and cores that wait for each other now and then."""
+    given = {**made, "workers": float(workers), "prefetch": float(prefetch)}
+    answer: dict[str, Any] = _native.stall_predict(given)
+    bounds = answer["bounds"]
+    supply, demand = min(bounds["storage"], bounds["reads"]), min(bounds["cores"], bounds["workers"])
+    room = min(prefetch * given["batch_size"], _ROWS_AHEAD + 2 * workers)
+    cv2 = [(given[sd] / given[mean]) ** 2 if given[mean] > 0 else 0.0
+           for mean, sd in (("nbytes", "nbytes_sd"), ("cpu_seconds", "cpu_sd_seconds"))]  # fmt: skip
+    kept = coupled(supply, cv2[0], demand, cv2[1], room) / min(supply, demand)
+    if not 0 < kept < 1 - _NOTHING:
+        return answer
+    slower = {name: given[name] / kept for name in ("cpu_seconds", "cpu_sd_seconds", "nbytes", "nbytes_sd", "reads")}
+    return dict(_native.stall_predict({**given, **slower}))
