@@ -270,7 +270,8 @@ struct pst_pack_options {
      * source's order. False: they are an error. */
     bool add_classes;
     /* Path of a plan file, which says for classes of samples what share of them is stored in which
-     * forms. Samples of no class stay as they are. Goes without forms and pli_tier; not when
+     * forms and, as by `resize`, in which size (not in place, not when resuming, and for samples of
+     * one image). Samples of no class stay as they are. Goes without forms and pli_tier; not when
      * appending. NULL: no plan. */
     const char *plan;
     /* Images whose shorter side is longer than this are stored after a Resize to it (augment.h:

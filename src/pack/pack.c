@@ -47,7 +47,7 @@ struct pack {
     uint32_t n_threads;
     struct psti_decoder *decoders[MAX_WORKERS];
     struct psti_pli_keep jpegs[MAX_WORKERS];
-    struct psti_run *runs[MAX_WORKERS]; /* NULL unless images become smaller */
+    struct psti_run *runs[MAX_WORKERS]; /* NULL unless images may become smaller */
     uint32_t n_claimed; /* threads that have taken their decoder and jpeg; guarded by lock */
     struct pst_pack_report report;
     struct pst_pack_report kept; /* the report at the writer's last commit */
@@ -319,7 +319,7 @@ static enum pst_status start(struct pack *pack, struct pst_error *err)
         status = psti_pack_slot_init(&pack->slots[i], pack->plan.n_fields, err);
     for (uint32_t i = 0; status == PST_OK && i < n; i++)
         status = psti_decode_open(&pack->decoders[i], err);
-    for (uint32_t i = 0; status == PST_OK && pack->plan.resize > 0 && i < n; i++)
+    for (uint32_t i = 0; status == PST_OK && pack->plan.resizes && i < n; i++)
         status = psti_augment_run_open(&pack->runs[i], err);
     while (status == PST_OK && pack->n_threads < n) {
         status = psti_thread_start(&pack->threads[pack->n_threads], "pack", worker, pack, err);

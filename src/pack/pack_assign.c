@@ -207,6 +207,9 @@ static enum pst_status check_ways(const struct psti_pack_plan *plan, struct pst_
                      (form == PST_FORM_JPEG && class_->form != PST_FORM_PLI_JPEG)) &&
                     form != class_->form)
                     why = "which is kept where it is there and never made";
+                else if (mix->ways[class_->first_way + w].resize > 0 && form != PST_FORM_RAW &&
+                         form != PST_FORM_PLI)
+                    why = "which is not made smaller: raw and pli are";
                 if (why != NULL)
                     return psti_fail(err, PST_ERROR_UNSUPPORTED, "pack",
                                      "the plan: class %" PRIu32 " (%s), way %" PRIu32
@@ -216,6 +219,26 @@ static enum pst_status check_ways(const struct psti_pack_plan *plan, struct pst_
         }
     }
     return PST_OK;
+}
+
+/* Refuses ways whose images become smaller where that is not possible. */
+static enum pst_status check_resize(struct psti_pack_plan *plan, bool resumes,
+                                    struct pst_error *err)
+{
+    uint32_t n_images = 0;
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        n_images += plan->fields[i].type == PST_FIELD_IMAGE;
+    for (uint32_t w = 0; w < plan->mix.n_ways; w++)
+        plan->resizes = plan->resizes || plan->mix.ways[w].resize > 0;
+    const char *why = !plan->resizes   ? NULL
+                      : plan->in_place ? "in place: give another destination"
+                      : resumes        ? "when resuming: begin anew"
+                      : n_images > 1   ? "of samples with several images"
+                                       : NULL;
+    return why == NULL
+               ? PST_OK
+               : psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                           "the plan: \"resize\" of a \"store\" is not possible %s", why);
 }
 
 enum pst_status psti_pack_assign(struct psti_pack_plan *plan,
@@ -233,6 +256,8 @@ enum pst_status psti_pack_assign(struct psti_pack_plan *plan,
                            plan->mix.field);
     if (status == PST_OK)
         status = check_ways(plan, err);
+    if (status == PST_OK)
+        status = check_resize(plan, options->writer->mode == PST_WRITER_RESUME, err);
     psti_error_set_file(status == PST_OK ? NULL : err, options->plan);
     plan->way_of = status == PST_OK ? psti_calloc(n > 0 ? n : 1, sizeof *plan->way_of) : NULL;
     if (status == PST_OK && plan->way_of == NULL)

@@ -16,6 +16,13 @@ const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *
     return forms != NULL && forms->n > 0 ? forms : NULL;
 }
 
+uint32_t psti_pack_plan_side(const struct psti_pack_plan *plan, uint64_t sample)
+{
+    if (plan->has_mix && plan->way_of[sample] > 0)
+        return plan->mix.ways[plan->way_of[sample] - 1].resize;
+    return plan->resize;
+}
+
 bool psti_pack_plan_takes_jpegs(const struct psti_pack_plan *plan, enum pst_field_type type,
                                 const struct pst_item *items, uint32_t n)
 {

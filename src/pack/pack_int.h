@@ -41,6 +41,7 @@ struct psti_pack_plan {
     struct psti_pack_pli pli;
     bool pli_of_lossy;
     uint32_t resize; /* shorter side that images are stored with at most; 0: as they are */
+    bool resizes;    /* some samples are: by `resize`, or by their way of the plan file */
     /* A plan file (pack_assign.c): which samples get which variants of one field. */
     bool has_mix;
     struct psti_pack_mix mix;
@@ -67,6 +68,8 @@ void psti_pack_plan_free(struct psti_pack_plan *plan);
  * copied as they are. */
 const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *plan,
                                                    uint32_t i_field, uint64_t sample);
+/* Returns the shorter side that a sample's images are stored with at most; 0: as they are. */
+uint32_t psti_pack_plan_side(const struct psti_pack_plan *plan, uint64_t sample);
 /* True if JPEGs among the source's `n` variants of an image become PLI. All other variants stay.
  * False if one of them is a pli-jpeg already. */
 bool psti_pack_plan_takes_jpegs(const struct psti_pack_plan *plan, enum pst_field_type type,
@@ -159,7 +162,7 @@ void psti_pack_slot_free(struct psti_pack_slot *slot, uint32_t n_fields);
 /* Frees buffers that are larger than most samples need. */
 void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields);
 /* Reads slot->sample, and decodes it if needed. Sets everything but `done`. */
-/* run: for plan->resize; NULL without. */
+/* run: for plan->resizes; NULL without. */
 void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
                        struct psti_pli_keep *jpeg, struct psti_run *run,
                        struct psti_pack_slot *slot);
@@ -167,9 +170,10 @@ void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *d
 /* Smaller images (pack_resize.c)
  * ----------------------------------------------------------------------------- */
 
-/* A sample whose images are to have a shorter side of plan->resize. */
+/* A sample whose images are to have a shorter side of `side`. */
 struct psti_pack_resize {
     const struct psti_pack_plan *plan;
+    uint32_t side; /* above 0 */
     struct psti_decoder *decoder;
     struct psti_run *run;
     struct psti_pack_slot *slot;
@@ -178,7 +182,7 @@ struct psti_pack_resize {
     bool is_larger; /* the sample's first image is; masks, boxes and keypoints move with it */
     struct psti_picture_size leader; /* size and orientation of the first image */
 };
-/* Looks at the first image. plan to slot are set, all else is zero. */
+/* Looks at the first image. `plan` to `slot` are set, all else is zero. */
 enum pst_status psti_pack_resize_begin(struct psti_pack_resize *work);
 /* Makes the values of a field. *done: they are there; else the field is stored as ever. */
 enum pst_status psti_pack_resize_field(struct psti_pack_resize *work, uint32_t i_field,

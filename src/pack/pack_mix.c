@@ -28,7 +28,7 @@
 #define SHARES_TOLERANCE 1e-6
 #define PIXELS_LIMIT 9007199254740992.0 /* 2^53: JSON's numbers are exact up to it */
 
-enum { PLAN_VERSION = 1, WHERE_CAP = 64 };
+enum { PLAN_VERSION = 1, WHERE_CAP = 64, SIDE_MAX = 65535 };
 
 /* A value in the text: [at, end). */
 struct value {
@@ -151,6 +151,21 @@ static bool take_count(struct value value, uint64_t *count)
     return true;
 }
 
+/* All forms of a way have one "resize". */
+static enum pst_status read_resize(struct parse *parse, struct value item,
+                                   struct psti_pack_way *way)
+{
+    uint64_t side = 0;
+    struct value member;
+    if (find_member(item, "resize", &member) &&
+        (!take_count(member, &side) || side == 0 || side > SIDE_MAX))
+        return fail(parse, "\"resize\" must be a whole number from 1 to %d", SIDE_MAX);
+    if (way->store.n > 0 && way->resize != side)
+        return fail(parse, "the forms of \"store\" must have the same \"resize\"");
+    way->resize = (uint32_t)side;
+    return PST_OK;
+}
+
 static enum pst_status read_store(struct parse *parse, struct value item,
                                   struct psti_pack_forms *store)
 {
@@ -207,7 +222,9 @@ static enum pst_status read_way(struct parse *parse, struct value way, struct ps
     enum pst_status status = PST_OK;
     for (const char *at = member.at + 1; status == PST_OK && next_element(&at, member.end);) {
         struct value item = value_at(at, member.end);
-        status = read_store(parse, item, &out->store);
+        status = is_kind(item, '{') ? read_resize(parse, item, out) : PST_OK;
+        if (status == PST_OK)
+            status = read_store(parse, item, &out->store);
         at = item.end;
     }
     if (status == PST_OK && out->store.n == 0)
@@ -418,6 +435,8 @@ uint64_t psti_pack_mix_hash(const struct psti_pack_mix *mix)
     for (uint32_t i = 0; i < mix->n_ways; i++) {
         const struct psti_pack_way *way = &mix->ways[i];
         psti_hash_update(&state, &way->share, sizeof way->share);
+        if (way->resize > 0)
+            psti_hash_update(&state, &way->resize, sizeof way->resize);
         psti_hash_update(&state, &way->store.n, sizeof way->store.n);
         psti_hash_update(&state, way->store.forms, sizeof way->store.forms);
         psti_hash_update(&state, way->store.tiers, sizeof way->store.tiers);

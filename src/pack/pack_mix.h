@@ -16,7 +16,8 @@ struct psti_pack_forms {
 };
 
 struct psti_pack_way {
-    double share; /* 0..1 of the class's samples */
+    double share;    /* 0..1 of the class's samples */
+    uint32_t resize; /* shorter side that images are stored with at most; 0: as they are */
     struct psti_pack_forms store;
 };
 

@@ -345,6 +345,7 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
     plan->verify_pixels = options->verify_pixels;
     plan->add_classes = options->add_classes;
     plan->resize = options->resize;
+    plan->resizes = options->resize > 0;
     enum pst_status status = take_forms(plan, options, err);
     if (status != PST_OK)
         return status;
@@ -352,7 +353,7 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
         (plan->in_place || options->plan != NULL || options->writer->mode == PST_WRITER_RESUME))
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "resize is not possible %s",
                          plan->in_place          ? "in place: give another destination"
-                         : options->plan != NULL ? "with a plan, which is for images as they are"
+                         : options->plan != NULL ? "with a plan, which may have its own"
                                                  : "when resuming: begin anew");
     plan->appends = !plan->in_place &&
                     (options->writer->mode == PST_WRITER_APPEND ||

@@ -506,7 +506,11 @@ void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *d
                        struct psti_pack_slot *slot)
 {
     struct work work = {.plan = plan, .decoder = decoder, .jpeg = jpeg, .slot = slot};
-    struct psti_pack_resize resize = {.plan = plan, .decoder = decoder, .run = run, .slot = slot};
+    struct psti_pack_resize resize = {.plan = plan,
+                                      .side = psti_pack_plan_side(plan, slot->sample),
+                                      .decoder = decoder,
+                                      .run = run,
+                                      .slot = slot};
     enum pst_status status = PST_OK;
     pst_error_clear(&slot->err);
     slot->nbytes_in = slot->nbytes_out = 0;
@@ -516,7 +520,7 @@ void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *d
     slot->n_not_original = 0;
     slot->is_resized = false;
     memset(slot->values, 0, (size_t)plan->n_fields * PST_MAX_VARIANTS * sizeof *slot->values);
-    if (plan->resize > 0)
+    if (resize.side > 0)
         status = psti_pack_resize_begin(&resize);
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
         struct pst_value *values = slot->values + (size_t)i * PST_MAX_VARIANTS;
@@ -526,7 +530,7 @@ void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *d
         work.item = (struct pst_item){.i_file = PST_FILE_NONE};
         psti_verify_decode_options(plan->fields[i].type, &work.options);
         const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, i, slot->sample);
-        if (plan->resize > 0)
+        if (resize.side > 0)
             status = psti_pack_resize_field(&resize, i, values, &is_done);
         if (status != PST_OK || is_done)
             work.item = resize.item;

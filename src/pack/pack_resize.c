@@ -86,7 +86,7 @@ static enum pst_status compile(const struct psti_pack_resize *work, bool is_mask
     static const struct psti_draw_key none;
     struct pst_op op, follows[PSTI_AUGMENT_MAX_OPS];
     pst_op_init(&op, sizeof op, PST_OP_RESIZE);
-    op.height = work->plan->resize;
+    op.height = work->side;
     (void)psti_augment_ops_follow(&op, 1, is_mask, follows);
     const struct psti_chain_output output = {.dtype = bits == 16 ? PST_DTYPE_U16 : PST_DTYPE_U8,
                                              .layout = PST_LAYOUT_HWC,
@@ -272,7 +272,7 @@ static enum pst_status store_points(struct psti_pack_resize *work, struct pst_va
 
 static bool is_larger(const struct psti_pack_resize *work, const struct pst_image_info *info)
 {
-    return info->height > work->plan->resize && info->width > work->plan->resize;
+    return info->height > work->side && info->width > work->side;
 }
 
 enum pst_status psti_pack_resize_begin(struct psti_pack_resize *work)

@@ -45,6 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
         for (uint32_t w = n_ways; w < n_ways + class_->n_ways; w++) {
             sum += mix.ways[w].share;
             check_store(&mix.ways[w].store);
+            if (mix.ways[w].resize > 65535)
+                abort();
         }
         if (fabs(sum - 1) > 1e-3)
             abort();

@@ -86,7 +86,8 @@ REPORT = members(
     }
 )  # fmt: skip
 
-_STORED = members({"form": needed(text), "tier": text, "max_error": number(0, 127, whole=True)})
+_STORED = members({"form": needed(text), "tier": text, "max_error": number(0, 127, whole=True),
+                   "resize": number(1, 65535, whole=True)})  # fmt: skip
 _WAY = members(
     {
         "share": needed(_PART),

@@ -91,7 +91,9 @@ class Planned:
             for way in part["ways"]:
                 cached = dict(way) if way.get("cache") else None
                 span = (float(low or 0), float("inf") if high is None else float(high), float(part["samples"] * way["share"]))
-                self._stored.append(_Way(way["store"][0]["form"], *span, cached))
+                is_smaller = "resize" in way["store"][0]  # than the pixels of the class say
+                held = (0.0, float("inf"), span[2]) if is_smaller else span
+                self._stored.append(_Way(way["store"][0]["form"], *held, cached))
                 self._now.append(_Way(part["form"], *span, cached))
 
     def __bool__(self) -> bool:

@@ -434,6 +434,8 @@ def _plan_parser() -> Parser:
                   text="most samples/s, least storage or least cost of an epoch")  # fmt: skip
     parser.option("--least-rate", type=number, default=0.0, metavar="N", text="samples/s that a plan must reach")
     _add_plan(parser)
+    parser.option("--training-size", action="store_true",
+                  text="images may be stored after the Resize(side) that the transforms begin with")  # fmt: skip
     parser.option("--machines", metavar="FILE", text='compare these machines; "example": those that come with Penstock')
     parser.option("--machine", metavar="FILE", text="plan a REPORT for the machine of this file")
     parser.option("--no-layout", action="store_true", text="do not measure files against packed samples")
@@ -477,6 +479,7 @@ def _plan_verb(arguments: Sequence[str]) -> str:
         max_error=given.max_error,
         forms=forms,
         copies=given.copies,
+        training_size=given.training_size,
         machines=example() if given.machines == "example" else given.machines,
         accelerator=accelerator,
         accelerators=_how_many(given, count),

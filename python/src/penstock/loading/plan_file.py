@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base import file_kinds, files
 from ..caching.planned import Planned
 from ..errors import ArgumentError
+from ..transforms import Resize
 from . import stages, table
 from .table import ROWS, TABLE
 
@@ -55,7 +56,7 @@ def checked(data: Any, where: str) -> dict[str, Any]:
 def changes_forms(data: Mapping[str, Any]) -> bool:
     """Whether samples are to be stored otherwise than they are."""
     return any(
-        [one["form"] for one in way["store"]] != [part["form"]] or "tier" in way["store"][0] or "max_error" in way["store"][0]
+        [one["form"] for one in way["store"]] != [part["form"]] or way["store"][0].keys() & {"tier", "max_error", "resize"}
         for part in data.get("classes") or []
         for way in part["ways"]
     )
@@ -69,9 +70,30 @@ def foreign(plan: Mapping[str, Any], n_samples: int) -> str | None:
     return f"the plan was made for {planned} samples, and the data set has {n_samples}"
 
 
+def _check_sizes(given: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
+    """ArgumentError if images were stored after another Resize than the transforms begin with."""
+    sides = {one["resize"] for part in plan.get("classes") or [] for way in part["ways"] for one in way["store"] if "resize" in one}
+    chain = given["transforms"]
+    if isinstance(chain, Mapping):
+        chain = chain.get(plan.get("field") or "image")
+    for side in sides - {resize_of(chain)}:
+        raise ArgumentError(f"the plan stores images after Resize({side}), and the transforms do not begin with that Resize")
+
+
+def resize_of(chain: Any) -> int | None:
+    """Returns the shorter side of the Resize that a chain begins with, as pack(resize=) does it; None: it begins otherwise."""
+    first = chain[0] if isinstance(chain, Sequence) and len(chain) else None
+    if not isinstance(first, Resize):
+        return None
+    made = first.describe()
+    side: int = made["height"]
+    return side if made == Resize(side).describe() else None
+
+
 def applied(given: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a Loader's flat arguments with those of a plan, as `read` returns it, in the place of defaults."""
     found = dict(given)
+    _check_sizes(given, plan)
     options = loader_options(plan)
     if given["device"] == "cpu":
         options = {name: value for name, value in options.items() if name not in ("decode", "gpu_part")}

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..data.dataset import Dataset
 from ..data.image import probe as image_info
@@ -44,6 +44,7 @@ class Class:
         numbers: some of them, by number in the data set.
         forms: demands of a sample by form and place, as in a report.
         kept: of a sample that a cache keeps at the training size, by the cache's form.
+        small, small_sd: mean and deviation of the pixels after the Resize that the transforms begin with; 0: not known.
     """
 
     form: str
@@ -54,11 +55,21 @@ class Class:
     numbers: list[int] = field(default_factory=list)
     forms: Costs = field(default_factory=dict)
     kept: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    small: float = 0.0
+    small_sd: float = 0.0
 
     @property
     def stored(self) -> str:
         """The form as data sets name it, without a tier."""
         return stored_form(self.form)
+
+
+class _Seen(NamedTuple):
+    """A sample that was looked at: pixels of its image, its number, and the pixels after the Resize of the transforms."""
+
+    pixels: int
+    number: int
+    small: int
 
 
 def of_report(report: Mapping[str, Any]) -> list[Class]:
@@ -85,16 +96,16 @@ def _samples_of(subject: Mapping[str, Any]) -> int:
     return max(1, round(samples * own / whole)) if whole and own else samples
 
 
-def survey(dataset: Dataset, image: str, seconds: float) -> list[Class]:
+def survey(dataset: Dataset, image: str, seconds: float, side: int = 0) -> list[Class]:
     """Divides the samples in classes by form and size, without costs. Of a large data set it looks at some samples only.
 
-    Headers of a folder's files are read for at most so many seconds.
+    Headers of a folder's files are read for at most so many seconds. side: of the Resize that the transforms begin with; 0: none.
     """
     import numpy as np
 
     n = len(dataset)
     order = np.random.default_rng(1).permutation(n)[:_MOST_LOOKED_AT]
-    found: dict[str, list[tuple[int, int]]] = {}
+    found: dict[str, list[_Seen]] = {}
     end = time.perf_counter() + seconds
     looked_at = 0
     for number in map(int, order):
@@ -102,29 +113,35 @@ def survey(dataset: Dataset, image: str, seconds: float) -> list[Class]:
             break
         looked_at += 1
         try:
-            form, pixels = _look(dataset, number, image)
+            form, height, width = _look(dataset, number, image)
         except PenstockError:
             continue  # a damaged sample: loading says so
-        found.setdefault(form, []).append((pixels, number))
+        found.setdefault(form, []).append(_Seen(height * width, number, _pixels_after(height, width, side)))
     if not found:
         raise ArgumentError(f"{dataset.path}: no image of the field {image!r} could be read")
     classes = [part for form, images in sorted(found.items()) for part in _by_size(form, images, n / looked_at)]
     return sorted(classes, key=lambda c: -c.samples)
 
 
-def _look(dataset: Dataset, number: int, image: str) -> tuple[str, int]:
+def _look(dataset: Dataset, number: int, image: str) -> tuple[str, int, int]:
     item = dataset.item(number, image)
     if item["form"] is None:
         info = image_info(dataset.read(number, image))
-        return info.form, info.height * info.width
-    return str(item["form"]), int(item["height"]) * int(item["width"])
+        return info.form, info.height, info.width
+    return str(item["form"]), int(item["height"]), int(item["width"])
 
 
-def _by_size(form: str, images: list[tuple[int, int]], scale: float) -> list[Class]:
+def _pixels_after(height: int, width: int, side: int) -> int:
+    """Returns the pixels of an image after the Resize with which pack(resize=) stores it: none becomes larger."""
+    shorter, longer = min(height, width), max(height, width)
+    return side * (side * longer // shorter) if 0 < side < shorter else height * width
+
+
+def _by_size(form: str, images: list[_Seen], scale: float) -> list[Class]:
     """Divides the images of one form so that each part has about as many pixels as the others, if sizes differ much."""
     import numpy as np
 
-    sizes = np.array(sorted(pixels for pixels, _ in images), np.float64)
+    sizes = np.array(sorted(seen.pixels for seen in images), np.float64)
     low, high = np.percentile(sizes, [10, 90])
     cuts: list[int | None] = [0]
     if len(images) >= 64 and high > _WIDE * max(low, 1):
@@ -136,10 +153,12 @@ def _by_size(form: str, images: list[tuple[int, int]], scale: float) -> list[Cla
     cuts.append(None)
     classes = []
     for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
-        inside = [(p, i) for p, i in images if p >= (start or 0) and (stop is None or p < stop)]
+        inside = [seen for seen in images if seen.pixels >= (start or 0) and (stop is None or seen.pixels < stop)]
         if inside:
-            mean = sum(p for p, _ in inside) / len(inside)
-            classes.append(Class(form, start or 0, stop, max(1, round(len(inside) * scale)), mean, [i for _, i in inside]))
+            mean = sum(seen.pixels for seen in inside) / len(inside)
+            part = Class(form, start or 0, stop, max(1, round(len(inside) * scale)), mean, [seen.number for seen in inside])
+            part.small, part.small_sd = (float(f([seen.small for seen in inside])) for f in (np.mean, np.std))
+            classes.append(part)
     classes[0].low, classes[-1].high = 0, None
     return classes
 
@@ -241,3 +260,48 @@ def _scale(classes: Sequence[Class], forms: Costs, own: str) -> None:
 
 
 _CPU = ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds")
+
+
+# At the training size ------------------------------------------------------------------------------
+
+_SMALLER = 0.9  # of the pixels: what is hardly smaller is no way
+_KEPT = {"raw": "raw", "pli-small": "pli", "pli-fast": "pli-fast"}  # the form of a cache that a stored form costs as much as
+
+
+def add_training_size(classes: Sequence[Class], side: int) -> None:
+    """Gives classes the costs of forms that are stored after Resize(side), by names such as "raw@256".
+
+    Nothing is probed for them. A cache at the training size was, and what it keeps is the same picture, so that preparing costs as
+    much; reading costs for each byte what reading the whole image does; bytes of raw pixels follow from the sizes of the images.
+    Classes whose images hardly become smaller, and forms whose cache was not probed, get none.
+    """
+    for part in classes:
+        whole_raw, kept_raw = part.forms.get("raw", {}).get("cpu"), part.kept.get("raw")
+        if not whole_raw or not kept_raw or part.pixels <= 0 or not 0 < part.small < _SMALLER * part.pixels:
+            continue
+        made = {}
+        for form, cache_form in _KEPT.items():
+            whole, kept = part.forms.get(form, {}).get("cpu"), part.kept.get(cache_form)
+            if whole and kept:
+                nbytes = whole_raw["item_nbytes"] * part.small / part.pixels * kept["item_nbytes"] / kept_raw["item_nbytes"]
+                made[f"{form}@{side}"] = {"cpu": _stored_small(part, whole, kept, nbytes)}
+        part.forms = {**part.forms, **made}
+
+
+def _stored_small(
+    part: Class, whole: Mapping[str, float], kept: Mapping[str, float], nbytes: float
+) -> dict[str, float]:
+    """Returns the costs of a form at the training size: whole: of the form as it is. kept: of a cache that keeps it."""
+    hit = kept.get("hit_cpu_seconds") or kept["cpu_seconds"]
+    reading = max(whole["cpu_seconds"] - (whole.get("hit_cpu_seconds") or whole["cpu_seconds"]), 0.0)
+    own = part.forms.get(part.form, {}).get("cpu", {})
+    return {
+        "cpu_seconds": hit + reading * nbytes / max(whole["nbytes"], 1.0),
+        "hit_cpu_seconds": hit,
+        "nbytes": nbytes,
+        "nbytes_sd": nbytes * part.small_sd / part.small,
+        "item_nbytes": nbytes,
+        "reads": 1.0,
+        "pixels": part.small,
+        "pack_seconds": own.get("cpu_seconds", 0.0) + whole.get("pack_seconds", 0.0) * part.small / part.pixels,
+    }

@@ -131,6 +131,7 @@ def plan(
     max_error: int = 0,
     forms: Sequence[str] | None = None,
     copies: bool = False,
+    training_size: bool = False,
     machines: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     report: Report | None = None,
     accelerator: Any = None,
@@ -161,6 +162,8 @@ def plan(
         forms: forms to consider; None: those that are worth it.
         copies: a sample is stored in each form that its class mixes. Each batch then has the mix exactly, and the loader can
             correct it; it takes more storage. False: each sample is stored in one form.
+        training_size: images may be stored after the ``Resize(side)`` that the transforms begin with, as raw pixels or PLI. The
+            batches of these transforms are the same; every other use sees smaller images. For a data set or a Loader.
         machines: a file of machines (docs/format-plan.md), or its data: what an epoch takes and costs on each of them.
         layout: measure how storage reads files and packed samples, at random and in pages.
         schedule: sizes of pictures and batches from epochs on, which a Loader with the plan follows (:meth:`Loader.set`): a text
@@ -183,17 +186,20 @@ def plan(
     if isinstance(given, Report):
         measured_here = {"step": step, "accelerator": accelerator, "batch_size": batch_size}
         _refuse_measuring({name for name, value in measured_here.items() if value is not None})
+        if training_size:
+            raise ArgumentError("training_size: a report does not know the sizes of all images; give the data set")
     solver.require(library)
     notes: list[str] = []
     loader = _loader_of(given, batch_size, accelerator)
     if loader is not None:
         image_field(loader.dataset)  # no images: said before anything is measured
+    side = _training_side(loader) if training_size and loader is not None else 0
     layout = layout and loader is not None and _layout_fits(loader.dataset, notes, say)
     costs = _report_of(
         given if loader is None else loader, step, report, accelerator=accelerator, accelerators=accelerators,
         budget=seconds * (1 - _CLASSES_PART - (_LAYOUT_PART if layout else 0.0)), forms=forms, errors=errors, progress=say,
     )  # fmt: skip
-    classes, measured = _costs_of(costs, loader, seconds, layout, notes, say)
+    classes, measured = _costs_of(costs, loader, seconds, layout, notes, say, side)
     limits = _limits(costs, goal, least_rate, storage, cache, max_error, library)
     costs = _with_page_cache(costs, page_cache, limits, loader)
     say("solve")
@@ -266,7 +272,10 @@ def check_options(**given: Any) -> None:
 def _keep_forms(classes: Sequence[Class], forms: Sequence[str]) -> None:
     """Leaves out the forms that nobody wants; the present one stays."""
     for part in classes:
-        part.forms = {form: places for form, places in part.forms.items() if form in forms or form == part.form or ":" in form}
+        part.forms = {
+            form: places for form, places in part.forms.items()
+            if form.partition("@")[0] in forms or form == part.form or ":" in form
+        }  # fmt: skip
 
 
 def _loader_of(data: Any, batch_size: int | None, accelerator: Any) -> Loader | None:
@@ -278,6 +287,25 @@ def _loader_of(data: Any, batch_size: int | None, accelerator: Any) -> Loader | 
     if batch_size is not None:
         raise ArgumentError("batch_size is for a data set or a path: a loader has its own")
     return data
+
+
+def _training_side(loader: Loader) -> int:
+    """Returns the side of the Resize that the transforms begin with. ArgumentError: images cannot be stored after it, with the
+    same batches."""
+    options, name = _loader_options.arguments(loader), image_field(loader.dataset)
+    chain = options["transforms"]
+    side = plan_file.resize_of(chain.get(name) if isinstance(chain, Mapping) else chain)
+    own = [option for option in ("channels", "bits", "ignore_orientation", "scaled_decode") if options.get(option)]
+    images = [field.name for field in loader.dataset.fields.values() if field.type == "image"]
+    why = (
+        "the transforms do not begin with Resize(side), bilinear and antialiased" if side is None
+        else f"not with {', '.join(own)}" if own
+        else f"samples have several images: {', '.join(images)}" if len(images) > 1
+        else None
+    )  # fmt: skip
+    if side is None or why is not None:
+        raise ArgumentError(f"training_size: images cannot be stored at the training size with the same batches: {why}")
+    return side
 
 
 def _layout_fits(dataset: Dataset, notes: list[str], say: Callable[[str], Any]) -> bool:
@@ -333,13 +361,13 @@ def image_field(dataset: Dataset) -> str:
 
 
 def _copies(classes: list[Class], report: Mapping[str, Any], limits: _ways.Limits, notes: list[str]) -> _ways.Solution:
-    """Returns the best plan whose mix a sample can have as copies: with one tier of PLI at most."""
-    forms = list(dict.fromkeys(form for part in classes for form in part.forms))
+    """Returns the best plan whose mix a sample can have as copies: with one tier of PLI at most, and of one size."""
+    every = list(dict.fromkeys(form for part in classes for form in part.forms))
+    forms = [form for form in every if "@" not in form]
     tiers = [form for form in forms if stored_form(form) == "pli"]
-    found = [
-        _ways.solve(classes, report, limits, only=tuple(f for f in forms if f == tier or stored_form(f) != "pli"))
-        for tier in tiers or [""]
-    ]
+    choices = [tuple(f for f in forms if f == tier or stored_form(f) != "pli") for tier in tiers or [""]]
+    choices += [(form,) for form in every if "@" in form]
+    found = [_ways.solve(classes, report, limits, only=only) for only in choices]
     best = max(found, key=lambda one: float(one.answer["samples_per_second"]))
     if any(way.cache_form for way, _ in best.used()):
         notes.append("with a cache copies do not help: it keeps one form of a sample. Use no copies, or no cache")
@@ -358,18 +386,31 @@ def _field_of(report: Mapping[str, Any], loader: Loader | None) -> str:
 
 
 def _costs_of(
-    report: Mapping[str, Any], loader: Loader | None, seconds: float, layout: bool, notes: list[str], say: Callable[[str], Any]
+    report: Mapping[str, Any],
+    loader: Loader | None,
+    seconds: float,
+    layout: bool,
+    notes: list[str],
+    say: Callable[[str], Any],
+    side: int,
 ) -> tuple[list[Class], dict[str, Any] | None]:
-    """Returns the classes with their costs, and the layouts of storage; None: not measured."""
+    """Returns the classes with their costs, and the layouts of storage; None: not measured.
+
+    side: images may be stored after Resize(side); 0: they may not.
+    """
     if loader is None:
         return _classes.of_report(report), None
     field = image_field(loader.dataset)
-    classes = _classes.survey(loader.dataset, field, _SURVEY_PART * seconds)
+    classes = _classes.survey(loader.dataset, field, _SURVEY_PART * seconds, side)
     options = _loader_options.arguments(loader)
     notes += _classes.measure(classes, report, loader.dataset, field, options, _CLASSES_PART * seconds, say)
     for part in [part for part in classes if not part.forms]:
         notes.append(f"{part.samples} samples of the form {part.form} could not be probed: they stay as they are")
         classes.remove(part)
+    if side:
+        _classes.add_training_size(classes, side)
+        if not any("@" in form for part in classes for form in part.forms):
+            notes.append(f"no form at the training size: images hardly become smaller by Resize({side}), or a GPU takes them")
     measured = None
     if layout and options.get("storage") != "memory":
         throttle = options.get("throttle")
@@ -482,6 +523,9 @@ def _finite(value: Any) -> Any:
 
 def _store(form: str) -> dict[str, Any]:
     """Returns a form as the command line and the file name it."""
+    name, _, side = form.partition("@")
+    if side:
+        return {**_store(name), "resize": int(side)}
     if not form.startswith("pli-") or form == "pli-jpeg":
         return {"form": form}
     tier, _, error = form.removeprefix("pli-").partition(":")

@@ -32,6 +32,7 @@ def words(data: Mapping[str, Any]) -> str:
 def store_words(store: Any) -> str:
     return " + ".join(
         one["form"] + (f"-{one['tier']}" if "tier" in one else "") + (f" (error {one['max_error']})" if "max_error" in one else "")
+        + (f"@{one['resize']}" if "resize" in one else "")
         for one in store
     )
 

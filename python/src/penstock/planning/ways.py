@@ -49,7 +49,7 @@ class Way:
 
     Attributes:
         i_class: number of the class.
-        form: in which they are stored: "jpeg", "pli-small", ...
+        form: in which they are stored: "jpeg", "pli-small", ...; "raw@256" after Resize(256).
         cache_form: what the cache keeps of them ("stored", "pli-jpeg", "pli", "raw", "raw@training": pixels after the beginning of
             the transforms); "": nothing.
         place: where images are decoded: "cpu" or "gpu".
@@ -167,17 +167,18 @@ def _kept_costs(part: Class, form: str, place: str, cache_form: str) -> Mapping[
 
 def _kept(part: Class, form: str, cache_form: str) -> str | None:
     """Returns whose costs a cached sample has; None: the cache keeps it as it is stored, which is another cache_form's way."""
-    jpeg = form in ("jpeg", "pli-jpeg")
+    name, at, side = form.partition("@")  # of what is stored at the training size the cache keeps the same picture
+    jpeg = name in ("jpeg", "pli-jpeg")
     if cache_form == "stored":
         return form
     if cache_form == "raw":
-        return "raw" if form != "raw" else None
+        return f"raw{at}{side}" if name != "raw" else None
     if jpeg:
-        return "pli-jpeg" if form == "jpeg" else None
+        return "pli-jpeg" if name == "jpeg" else None
     if cache_form == "pli-jpeg":
         return None
     wanted = "pli-fast" if cache_form == "pli-fast" else "pli-small"
-    return wanted if not form.startswith("pli") else None
+    return f"{wanted}{at}{side}" if not name.startswith("pli") else None
 
 
 def _taken(report: Mapping[str, Any]) -> float:
