@@ -9,7 +9,9 @@ in each of the mix's two forms, and the data set as it came. Batches are compare
 
 Each group is solved twice: with the forms that one had before Penstock (PNG and raw pixels; JPEG and raw pixels), which is the
 situation of the paper, and with PLI. Where transforms begin with a Resize, raw pixels of that size are a data set of their own.
-Mixes are run with the threads and the read-ahead of their plans. --from FILE.json makes the tables of figures that are there.
+Mixes are run with the threads and the read-ahead of their plans. Files have several names where there are few of them: at the end
+of each epoch the read-ahead runs empty and starts anew, which in epochs of a quarter of a second is a tenth of the time.
+--from FILE.json makes the tables of figures that are there.
 """
 
 from __future__ import annotations
@@ -42,14 +44,14 @@ GROUPS: dict[str, dict[str, Any]] = {
     },
     "imagenet": {
         "source": "imagenet_folder", "own": "jpeg", "forms": ("jpeg", "pli-jpeg", "pli-small", "raw"), "before": ("jpeg", "raw"),
-        "copies": 1, "batch": 32,
+        "copies": 4, "batch": 32,
         "chain": lambda: [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
         "settings": {"few cores, fast storage": (1, 400e6), "many cores, slow storage": (2, 100e6), "balanced": (2, 800e6)},
     },
     # Transforms that begin with a Resize: raw pixels can be stored behind it ("raw-256"), with the same batches.
     "imagenet256": {
         "source": "imagenet_folder", "own": "jpeg", "forms": ("jpeg", "pli-jpeg", "pli-small", "raw"), "before": ("jpeg", "raw"),
-        "copies": 1, "batch": 32, "resize": 256,
+        "copies": 4, "batch": 32, "resize": 256,
         "chain": lambda: [T.Resize(256), T.RandomCrop(224, pad_if_needed=True), T.RandomHorizontalFlip(),
                           T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
         "settings": {"few cores, fast storage": (1, 400e6), "many cores, slow storage": (2, 100e6), "balanced": (2, 800e6)},
@@ -64,7 +66,7 @@ def folder_of(source: Path, path: Path, group: dict[str, Any]) -> Path:
         return source
     folder = path.with_name(path.name + ".files")
     folder.mkdir(exist_ok=True)
-    for i, file in itertools.product(range(group["copies"]), sorted(source.iterdir())):
+    for i, file in itertools.product(range(group["copies"]), sorted(source.rglob("*"))):
         link = folder / f"{i:02d}-{file.name}"
         if file.suffix.lower() in (".png", ".jpeg", ".jpg") and not link.exists():
             link.symlink_to(file.resolve())
@@ -231,7 +233,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {"bench": "mix", "machine": runner.machine(), "rounds": args.rounds, "groups": {}}
     for name in runner.chosen(args.groups, GROUPS):
         group = GROUPS[name]
-        path = store(args.data / group["source"], args.work / f"mix-{name}.pst", group)
+        path = store(args.data / group["source"], args.work / f"mix-{name}-{group['copies']}.pst", group)
         small = store_resized(args.data / group["source"], path, group)
         found["groups"][name] = {}
         for title, (cores, storage) in group["settings"].items():

@@ -172,7 +172,7 @@ def main() -> None:
     rows = []
     for name in args.groups.split(","):
         group = mix.GROUPS[name]
-        path = mix.store(args.data / group["source"], args.work / f"mix-{name}.pst", group)
+        path = mix.store(args.data / group["source"], args.work / f"mix-{name}-{group['copies']}.pst", group)
         folder = mix.folder_of(args.data / group["source"], path, group)
         for title, (cores, storage) in group["settings"].items():
             os.sched_setaffinity(0, every)
