@@ -105,8 +105,8 @@ def sizes(folder: Path) -> list[tuple[int, int]]:
 def test_file_and_views(report: Report, tmp_path: Path) -> None:
     assert numbers_are_finite(json.loads(report.to_json(tmp_path / "r.json")))
     assert Report.load(tmp_path / "r.json").whatif(cores=1).samples_per_second > 0
-    assert "4 B200 fed" in report.summary()
-    for part in ("phase", "stage", "form", "decode", "limited by"):
+    assert "4 B200" in report.summary()
+    for part in ("phase", "The way of one sample", "form", "decode", "limited by"):
         assert part in report.report()
     assert report._repr_html_().startswith("<div")
 
@@ -115,25 +115,58 @@ def test_page_is_whole_and_has_nothing_from_elsewhere(report: Report, tmp_path: 
     report.data["notes"].append("<script>alert(1)</script>")
     text = report.to_html(tmp_path / "r.html")
     assert not re.search(r"(src|href)\s*=|url\(|@import|<script|https?://", text)
-    assert text.count("<svg") == text.count("</svg>") >= 5 and "prefers-color-scheme:dark" in text
+    assert text.count("<svg") == text.count("</svg>") == 4 and "prefers-color-scheme:dark" in text
     assert "nan" not in text.lower().replace("finance", "")
+    for name, width in (("page", 1400), ("frame", 390)):
+        colors = colors_of(tmp_path, text, name, width)
+        assert len(colors) > 100  # text, bars and curves were drawn
+        assert any(g > r + 40 and g > b + 20 for r, g, b in colors), "no green of the computing part"
+
+
+def colors_of(folder: Path, page: str, name: str, width: int) -> set[tuple[int, int, int]]:
+    """Opens a page in a browser, in a frame of that width: windows are wider. Returns the colours that it draws."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("no chromium to open the page in")
-    picture = tmp_path / "r.png"
+    (folder / "shown.html").write_text(page)
+    (folder / f"{name}.html").write_text(f'<iframe src="shown.html" style="border:0;width:{width}px;height:1700px"></iframe>')
+    picture = folder / f"{name}.png"
     done = subprocess.run(
-        [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,1800",
-         f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}", f"file://{tmp_path / 'r.html'}"],
+        [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={max(500, width)},1800",
+         f"--user-data-dir={folder / 'profile'}", f"--screenshot={picture}", f"file://{folder / name}.html"],
         capture_output=True, text=True, timeout=240, check=False,
         env={**os.environ, "LD_PRELOAD": ""},  # a browser does not start beside AddressSanitizer's library
     )  # fmt: skip
     if not picture.exists():
         pytest.skip(f"chromium does not run here: {done.stderr[-200:]}")
     with PilImage.open(picture) as image:
-        colors = image.convert("RGB").resize((250, 450)).getcolors(250 * 450)
-    assert colors is not None and len(colors) > 100  # text, bars and curves were drawn
-    drawn = {color for _, color in colors}
-    assert any(g > r + 40 and g > b + 20 for r, g, b in drawn), "no green of the computing part"
+        found = image.convert("RGB").resize((250, 450)).getcolors(250 * 450)
+    assert found is not None
+    return {color for _, color in found}
+
+
+def narrowest(style: str) -> float:
+    """Returns the pixels that a telephone of 390 pixels leaves for a picture, by the style of a narrow page."""
+    assert re.search(r"@media \(max-width:(\d+)px\)", style)[1] >= "640"
+    padding = re.search(r"\.pst\{padding:(\d+)px\}", style.partition("@media (max-width")[2])
+    return 390.0 - 2 * float(padding[1])
+
+
+def test_text_is_readable_at_390_and_1400_pixels(report: Report) -> None:
+    """The smallest text: of pictures by their scale, of everything else by the style. Nothing is wider than the page."""
+    text = report.to_html()
+    style = text.partition(".pst{")[2].partition("</style>")[0]
+    sizes = [float(size) for size in re.findall(r"font(?:-size)?:(\d+(?:\.\d+)?)px", style)]
+    assert min(sizes) >= 13
+    pictures = re.findall(r'<svg viewBox="0 0 (\d+) \d+" width="100%"[^>]*style="max-width:(\d+)px">(.*?)</svg>', text)
+    assert len(pictures) == text.count("<svg")
+    for own, most, inside in pictures:
+        smallest = min(map(float, re.findall(r'font-size="([\d.]+)"', inside)))
+        for there in (narrowest(style), 940 / 2 - 33):  # one picture in a row, and two
+            assert smallest * min(there, float(most)) / float(own) >= 10
+    assert "minmax(min(100%," in style and ".pst td::before{content:attr(data-head)" in style
+    cells = re.findall(r"<td[^>]*>", text)
+    assert cells and all("data-head=" in cell for cell in cells)
 
 
 def test_a_step_and_a_folder(folder: Path) -> None:

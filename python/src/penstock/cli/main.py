@@ -265,7 +265,7 @@ def _of_command(given: argparse.Namespace) -> Report:
     if not words:
         raise ArgumentError("--command is empty")
     _need_torch(words[0])
-    from ..stalls.measure.finish import finished, ranks_of
+    from ..stalls.measure.finish import finished
     from ..stalls.measure.machine import scratch_directory
     from ..stalls.measure.run import seconds_of
 
@@ -301,11 +301,9 @@ def _of_command(given: argparse.Namespace) -> Report:
         for file_name in files:
             with open(file_name, encoding="utf-8") as file:
                 found.append(json.load(file))
-    report = finished(found[0])
     if len(found) > 1:
-        report.data["ranks"] = ranks_of([data["phases"] for data in found])
-        report.data["subject"]["ranks"] = len(found)
-    return report
+        found[0]["subject"]["ranks"] = len(found)
+    return finished(found[0], [data["phases"] for data in found])
 
 
 _QUESTIONS = {
@@ -384,36 +382,37 @@ def _answer(given: argparse.Namespace, report: Report) -> str:
         report.to_html(given.html)
     if given.json:
         return json.dumps({"answers": [{**a.as_dict(), "enough": e} for a, e in zip(answers, enough, strict=True)]}, indent=2)
-    return "\n".join(_table(answers, enough))
+    from ..stalls.text import warnings as distrust
+
+    return "\n".join([*(f"{line}." for line in distrust(report.data)), *_table(answers, enough)])
 
 
 def _table(answers: Sequence[model.Answer], enough: Sequence[dict[str, float | str]]) -> list[str]:
-    from ..stalls.text import need_value
+    from ..base.units import amount, percent
+    from ..stalls.text import enough as enough_words
+    from ..stalls.text import limit_words
 
     names = list(answers[0].question)
-    heads = [*names, "samples/s", "band", "utilisation", "limited by", "then"]
+    heads = [*names, "samples/s", "band", "accelerators compute", "limited by", "next limit"]
     rows = []
     for answer in answers:
         beyond = " *" if answer.extrapolated else ""
         rows.append(
             [
                 *(str(answer.question[name]) for name in names),
-                f"{answer.samples_per_second:.4g}",
-                f"{answer.low:.4g}..{answer.high:.4g}{beyond}",
-                f"{answer.utilisation:.2f}",
-                answer.binding,
-                answer.next,
+                amount(answer.samples_per_second),
+                f"{amount(answer.low)} to {amount(answer.high)}{beyond}",
+                f"{percent(answer.utilisation)} of the time" if answer.utilisation > 0 else "none was given",
+                limit_words(answer.binding),
+                limit_words(answer.next),
             ]
         )
     widths = [max(len(head), *(len(row[i]) for row in rows)) for i, head in enumerate(heads)]
     lines = ["  ".join(f"{cell:{width}s}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in [heads, *rows]]
-    outside = sorted({name for answer in answers for name in answer.extrapolated})
+    outside = sorted({limit_words(name) for answer in answers for name in answer.extrapolated})
     if outside:
-        lines.append(f"* beyond the range in which costs were measured: {', '.join(outside)}; the band is wider")
-    if len(answers) == 1:
-        for resource, value in enough[0].items():
-            lines.append(f"enough {resource}: {value if isinstance(value, str) else need_value(resource, value)}")
-    return lines
+        lines.append(f"* beyond what was measured of {', '.join(outside)}: the band is wider")
+    return lines + (enough_words(enough[0]) if len(answers) == 1 else [])
 
 
 def _plan_parser() -> Parser:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ..base.units import duration, size
+from ..base.units import amount, duration, percent, size
 from ..errors import PenstockError
-from . import model
+from . import conclusion, model
 from . import svg as pictures
 from . import text as words
 
@@ -29,10 +29,27 @@ max-width:940px;margin:0 auto;padding:24px}
 .pst code,.pst pre{font:13px/1.5 ui-monospace,"DejaVu Sans Mono",monospace;color:var(--text)}
 .pst pre{background:var(--box);border:1px solid var(--line);border-radius:6px;padding:8px 12px;
 margin:4px 0 12px;white-space:pre-wrap}
-.pst .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(380px,1fr));gap:18px}
+.pst .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,380px),1fr));gap:18px}
 .pst ul{padding-left:20px;color:var(--muted)}
+.pst .banner{border:2px solid var(--c3);border-radius:6px;padding:10px 14px;margin:0 0 16px}
+.pst .banner p{color:var(--text)}
+.pst .way{display:flex;flex-wrap:wrap;gap:12px}
+.pst .way div{flex:1 1 120px;background:var(--box);border:1px solid var(--line);border-radius:6px;padding:8px 10px}
+.pst .way b,.pst .way span{display:block}.pst .way span{color:var(--muted)}
+.pst .track{display:block;height:10px;border-radius:3px;background:var(--line);margin-top:6px;overflow:hidden}
+.pst .track i{display:block;height:10px}
+.pst .time{display:flex;height:26px;border-radius:3px;overflow:hidden;background:var(--line)}
+.pst .key{display:inline-block;width:12px;height:12px;border-radius:2px;margin:0 5px 0 0}
+.pst .shares span{margin-right:16px;white-space:nowrap;color:var(--text)}
+@media (max-width:640px){
+.pst{padding:12px}.pst h1{font-size:20px}
+.pst tr{display:block;padding:8px 0;border-bottom:1px solid var(--line)}.pst tr.heads{display:none}
+.pst td{display:flex;justify-content:space-between;gap:12px;border:0;padding:2px 6px}
+.pst td::before{content:attr(data-head);color:var(--muted);text-align:left}
+.pst td:first-child{font-weight:600;text-align:right}.pst td:empty{display:none}.pst .now{border-radius:6px}
+}
 """
-_COLORS = {"compute": 1, "upload": 4, "prepare": 2, "fetch": 3}
+_COLORS = {"compute": 1, "slowed": 5, "upload": 4, "prepare": 2, "fetch": 3}
 _STAGE_COLORS = {"compute": 1, "upload": 4, "fetch": 3}
 
 
@@ -56,41 +73,57 @@ def fragment(data: Mapping[str, Any]) -> str:
 
 def _head(data: Mapping[str, Any]) -> str:
     subject, machine = data["subject"], data["machine"]
-    head, _, rest = words.words(data).partition("; ")
     facts = (
-        f"{subject['path']}: {subject['samples']} samples, {size(subject['nbytes'])}, form {subject['form']} · "
-        f"{subject['loader']} loader, batches of {subject['batch_size']}, {subject['workers']} workers · "
-        f"{machine['cores']:g} cores, {machine.get('cpu', '')} · {data['made'][:10]}"
+        f"{subject['path']}: {amount(subject['samples'])} samples, {size(subject['nbytes'])}, stored as {subject['form']} · "
+        f"{words.loader_words(subject)} · "
+        f"{amount(machine['cores'])} CPU cores{', ' + machine['cpu'] if machine.get('cpu') else ''} · {data['made'][:10]}"
     )
     if words.chain(subject):
         facts += f" · {words.chain(subject)}"
-    more = f'<p class="lead">{escape(rest[:1].upper() + rest[1:])}</p>' if rest else ""
+    banner = "".join(f"<p>{escape(warning)}.</p>" for warning in words.warnings(data))
+    lead = "".join(f'<p class="lead">{escape(sentence)}.</p>' for sentence in words.explanations(data))
     doubts = "".join(f"<li>{escape(doubt)}</li>" for doubt in words.doubts(data))
     if doubts:
-        more += f'<p class="lead">This report is uncertain:</p><ul>{doubts}</ul>'
-    return f"<h1>{escape(head)}</h1>{more}<p>{escape(facts)}</p>"
+        lead += f'<p class="lead">This report is uncertain:</p><ul>{doubts}</ul>'
+    top = f'<div class="banner" role="alert">{banner}</div>' if banner else ""
+    return f"{top}<h1>{escape(words.title(data))}.</h1>{lead}<p>{escape(facts)}</p>"
 
 
 def _stages(data: Mapping[str, Any]) -> str:
     longest = max((stage["seconds"] for stage in data["stages"]), default=0.0)
     if longest <= 0:
         return ""
-    boxes = [
-        (s["name"], s["resource"], duration(s["seconds"]), s["seconds"] / longest, _STAGE_COLORS.get(s["name"], 2))
-        for s in data["stages"]
-    ]
-    return "<h2>The way of a sample</h2>" + pictures.strip(boxes) + "<p>Time of one sample on its resource.</p>"
+    boxes = "".join(
+        f"<div><b>{escape(stage['name'])}</b><span>{escape(words.limit_words(stage['resource']))}</span>"
+        f"{duration(stage['seconds'])}<span class='track'>"
+        f"{_filled(stage['seconds'] / longest, _STAGE_COLORS.get(stage['name'], 2))}</span></div>"
+        for stage in data["stages"]
+    )
+    return f"<h2>The way of a sample</h2><div class='way'>{boxes}</div><p>Time of one sample on what it uses.</p>"
+
+
+def _filled(part: float, color: int) -> str:
+    return f'<i style="width:{100 * min(part, 1.0):.1f}%;background:var(--c{color})"></i>'
 
 
 def _stalls(data: Mapping[str, Any]) -> str:
-    rows = [
-        (name, [(part, parts[part], color) for part, color in _COLORS.items()]) for name, parts in data.get("stall", {}).items()
-    ]
+    rows = words.bars(data)
     if not rows:
         return ""
-    meaning = "; ".join(f"{part}: {words.MEANINGS[part]}" for part in _COLORS)
-    note = f"<p>Measured with one accelerator. {escape(meaning)}.</p>"
-    return f"<h2>Where the accelerator's time goes</h2>{pictures.stall_bars(rows)}{note}"
+    found = ""
+    used: set[str] = set()
+    for name, parts in rows:
+        shown = [(part, parts[part], color) for part, color in _COLORS.items() if parts.get(part, 0.0) >= 0.005]
+        used.update(part for part, _, _ in shown)
+        bar = "".join(f'<i style="flex:{share:.4f} 0 0;background:var(--c{color})"></i>' for _, share, color in shown)
+        shares = "".join(
+            f'<span><i class="key" style="background:var(--c{color})"></i>{part} {percent(share)}</span>'
+            for part, share, color in shown
+        )
+        found += f'<p><b>{escape(name)}</b></p><div class="time">{bar}</div><p class="shares">{shares}</p>'
+    meaning = "; ".join(f"{part}: {words.MEANINGS[part]}" for part in _COLORS if part in used)
+    note = words.bars_note(data)
+    return f"<h2>Where the accelerator's time goes</h2>{found}<p>{escape(note[:1].upper() + note[1:])}. {escape(meaning)}.</p>"
 
 
 # Curves -------------------------------------------------------------------------------------------------
@@ -116,7 +149,7 @@ def _limit(data: Mapping[str, Any]) -> tuple[float, str] | None:
         return None
     subject = data["subject"]
     rate = subject["batch_size"] * subject.get("ranks", 1) / step["step_seconds"]
-    return rate, f"{subject.get('ranks', 1)} × {step.get('title', 'accelerator')}"
+    return rate, words.who(data)
 
 
 def _curves(data: Mapping[str, Any]) -> str:
@@ -128,7 +161,7 @@ def _curves(data: Mapping[str, Any]) -> str:
     forms = [(own, 4)] + ([(best, 3)] if best else [])
     charts = [
         pictures.chart(
-            "Cores", "CPU cores of the machine",
+            "Samples/s by CPU cores", "CPU cores of the machine",
             [_curve(data, form, color, "cores", numbers, form=form) for form, color in forms],
             log=True, line=limit, mark=(cores, "now"), measured=_range(data, "cores"),
         )
@@ -138,7 +171,7 @@ def _curves(data: Mapping[str, Any]) -> str:
         speeds = _spread(0.25, 8.0)
         charts.append(
             pictures.chart(
-                "A faster accelerator", "speed, now = 1",
+                "Samples/s with a faster accelerator", "speed of the accelerator, now = 1",
                 [_curve(data, form, color, "gpu_speed", speeds, form=form) for form, color in forms],
                 log=True, mark=(1.0, "now"),
             )
@@ -158,16 +191,16 @@ def _storage_charts(data: Mapping[str, Any], forms: Sequence[tuple[str, int]], l
     answer = model.predict(data, {"cache": whole * 4 + 1})
     demand = answer.samples_per_second * data["forms"][data["subject"]["form"]]["cpu"]["nbytes"]
     slow = min(storage, demand / 3)
-    shown = f"storage {size(slow)}/s" + ("" if slow == storage else " (slower than measured)")
+    shown = f"at {size(slow)}/s of storage"
     fixed = {"storage": slow, "page_cache": 0, "shared_cache": True}
     charts = [
         pictures.chart(
-            "Storage, nothing cached", "storage, bytes/s",
+            "Samples/s by storage, nothing cached", "bytes/s of storage",
             [_curve(data, form, color, "storage", rates, form=form, page_cache=0, cache=0) for form, color in forms],
             log=True, line=limit, mark=(storage, "now"), x_words=lambda v: size(v),
         ),
         pictures.chart(
-            f"Cache, {shown}", "part of the data set that fits",
+            f"Samples/s by cache, {shown}", "part of the data set that fits",
             [
                 _curve(data, "nothing evicted", 1, "cache", parts, **fixed),
                 _curve(data, "page cache", 5, "page_cache", parts, True, storage=slow),
@@ -187,12 +220,15 @@ def _range(data: Mapping[str, Any], name: str) -> tuple[float, float] | None:
 
 
 def _table(heads: Sequence[str], rows: Sequence[tuple[bool, Sequence[str]]]) -> str:
+    """Returns a table; on a narrow page each row is a list of "head: cell"."""
     top = "".join(f"<th>{escape(head)}</th>" for head in heads)
     body = "".join(
-        f"<tr{' class=now' if now else ''}>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        f"<tr{' class=now' if now else ''}>"
+        + "".join(f'<td data-head="{escape(head)}">{escape(cell)}</td>' for head, cell in zip(heads, row, strict=True))
+        + "</tr>"
         for now, row in rows
     )
-    return f"<table><tr>{top}</tr>{body}</table>"
+    return f'<table><tr class="heads">{top}</tr>{body}</table>'
 
 
 def _forms(data: Mapping[str, Any]) -> str:
@@ -211,24 +247,29 @@ def _forms(data: Mapping[str, Any]) -> str:
                         duration(costs["cpu_seconds"]),
                         size(costs.get("item_nbytes", costs["nbytes"])),
                         size(costs["nbytes"]),
-                        f"{answer.samples_per_second:.4g}",
-                        f"{answer.low:.4g} to {answer.high:.4g}",
-                        f"{answer.utilisation:.2f}",
-                        answer.binding,
+                        amount(answer.samples_per_second),
+                        f"{amount(answer.low)} to {amount(answer.high)}",
+                        percent(answer.utilisation) if answer.utilisation > 0 else "",
+                        words.limit_words(answer.binding),
                     ),
                 )
             )
-    heads = ("form", "CPU per sample", "bytes", "bytes read", "samples/s", "band", "utilisation", "limited by")
+    heads = ("form", "CPU per sample", "stored", "read", "samples/s", "band", "accelerators compute", "limited by")
     return (
-        f"<h2>Forms</h2>{_table(heads, rows)}<p>Shaded: how the data set is stored now. Pixels are the same in all of them.</p>"
+        f"<h2>Predicted rates if the images were stored otherwise</h2>{_table(heads, rows)}"
+        "<p>Shaded: how the data set is stored now. Pixels are the same in all forms.</p>"
     )
 
 
 def advice(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Returns recommendations: a sentence, and the command to run ("": none)."""
     found: list[tuple[str, str]] = []
-    if "warm" in words.misses(data):
-        found.append(("Measure again while nothing else runs: the model contradicts what was measured.", ""))
+    if conclusion.distrust(data):
+        return [("Measure again on a quiet machine: what follows from these measurements is not to be relied on.", "")]
+    concluded = conclusion.of(data)
+    is_fed = concluded is not None and concluded.limit == "accelerator"
+    if is_fed and concluded is not None and concluded.parts["slowed"] >= 0.1:
+        found.append(("Give the step CPU cores of its own: fewer workers, or more cores.", ""))
     now = model.predict(data, {})
     best = words.best_form(data)
     ranked = sorted(words.alternatives(data), key=lambda pair: best is None or pair[0] != best[0])
@@ -237,14 +278,13 @@ def advice(data: Mapping[str, Any]) -> list[tuple[str, str]]:
         if gain > 1.05:
             found.append(_store_as(data, form, gain))
     for resource, value in model.needs(data, words.limit_of(data), {}).items():
-        if isinstance(value, str) or now.utilisation >= words.limit_of(data):
+        if isinstance(value, str) or is_fed:
             continue
-        if resource == "cache":
-            found.append((f"A cache of {size(value)} is enough.", f"Loader(..., cache={int(value)})"))
-        else:
-            found.append((f"{resource.capitalize()}: {words.need_value(resource, value)} are enough.", ""))
+        command = f"Loader(..., cache={int(value)})" if resource == "cache" else ""
+        found.append((f"To feed the accelerators, {words.need_value(resource, value)} are enough.", command))
     if not found:
-        found.append(("Nothing to do: the accelerator is the limit, or no single change helps.", ""))
+        nothing = "Nothing to do: the accelerator is the limit." if is_fed else "The model knows no single change that would help."
+        found.append((nothing, ""))
     return found
 
 
@@ -253,13 +293,16 @@ def _store_as(data: Mapping[str, Any], form: str, gain: float) -> tuple[str, str
     subject = data["subject"]
     path = shlex.quote(str(subject["path"]))
     if subject["loader"] == "torch" and form in ("jpeg", "png", "webp"):
-        return f"Load these files with Penstock: {gain:.2g} times the rate.", f"penstock.Loader({str(subject['path'])!r}, ...)"
+        return (
+            f"Load these files with Penstock: {amount(gain, 2)} times the rate.",
+            f"penstock.Loader({str(subject['path'])!r}, ...)",
+        )
     costs, own = data["forms"][form]["cpu"], data["forms"][subject["form"]]["cpu"]
     ratio = costs["item_nbytes"] / max(own["item_nbytes"], 1)
     command = f"penstock pack {path} packed.pst --form {form}"
     if form.startswith("pli-") and form != "pli-jpeg":
         command = f"penstock pack {path} packed.pst --form pli --tier {form.removeprefix('pli-')} --of-lossy"
-    return f"Store it as {form}: {gain:.2g} times the rate, {ratio:.2f} times the bytes.", command
+    return f"Store the images as {form}: {amount(gain, 2)} times the rate, {amount(ratio, 2)} times the bytes.", command
 
 
 def _advice(data: Mapping[str, Any]) -> str:
@@ -274,31 +317,31 @@ def _phases(data: Mapping[str, Any]) -> str:
     rows = []
     for name, phase in data["phases"].items():
         low, high = phase["low"], phase["high"]
-        check = data.get("check", {}).get(name)
+        check = dict(conclusion.checks(data)).get(name)
         rows.append(
             (
                 False,
                 (
-                    name,
-                    f"{phase['samples_per_second']:.4g}",
-                    f"{low:.4g} to {high:.4g}" if low is not None and high is not None else "unknown",
+                    f"{name}: {words.PHASES[name]}" if name in words.PHASES else name,
+                    amount(phase["samples_per_second"]),
+                    f"{amount(low)} to {amount(high)}" if low is not None and high is not None else "too short",
                     duration(phase["wait_seconds_per_batch"]),
                     duration(phase["step_seconds"]),
                     duration(phase["step_p99_seconds"]),
-                    f"{check['predicted']:.4g} ({100 * check['error']:+.1f} %)" if check else "",
+                    f"{amount(check['predicted'])} ({100 * check['error']:+.1f} %)" if check else "",
                 ),
             )
         )
-    heads = ("phase", "samples/s", "95 % interval", "wait per batch", "step", "step p99", "model says")
-    return f"<h2>Phases</h2>{_table(heads, rows)}"
+    heads = ("batches come from", "samples/s", "95 % sure of", "wait per batch", "step", "99 % of steps under", "model expects")
+    return f"<h2>What was measured, with one accelerator</h2>{_table(heads, rows)}"
 
 
 def _notes(data: Mapping[str, Any]) -> str:
     lines = list(data.get("notes", []))
     others = data["machine"].get("other_cores", 0)
     if others > 0.1:
-        lines.append(f"other processes used {others:.1f} cores meanwhile")
-    lines += [line.strip() for line in words._rank_lines(data)]
+        lines.append(f"other programs used {amount(others, 2)} CPU cores meanwhile")
+    lines += words.rank_lines(data)
     if not lines:
         return ""
     return "<h2>Notes</h2><ul>" + "".join(f"<li>{escape(str(line))}</li>" for line in lines) + "</ul>"

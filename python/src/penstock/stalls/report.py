@@ -88,6 +88,7 @@ class Report:
             name, machine = os.fspath(machine), load_machine(machine)
         data = json.loads(json.dumps(self.data))
         data["machine"].update(machine)
+        data["elsewhere"] = True  # what was measured is not of this machine
         data["notes"] = [*(data.get("notes") or []), "capacities are of another machine than the one that was measured"]
         with files.of_file(name):
             return Report(data)
@@ -117,7 +118,7 @@ class Report:
             return _report_text.text(self.data)
 
     def summary(self) -> str:
-        """Returns the answer in a few words: "3.4 of 8 H100 fed, utilisation 0.43; ..."."""
+        """Returns the answer in sentences: "The data are enough for 3.4 of 8 H100: they wait for data in 57 % ..."."""
         with self._shown():
             return _report_text.words(self.data)
 
@@ -164,7 +165,7 @@ def load_machine(path: str | os.PathLike[str]) -> dict[str, Any]:
     machine = data.get("machine")
     if not isinstance(machine, dict):
         raise ArgumentError(f"{name} has no section machine")
-    known = (*model.CAPACITIES, "core_speed", "cpu", "memory_available_nbytes", "other_cores")
+    known = (*model.CAPACITIES, "core_speed", "cpu", "memory_available_nbytes", "other_cores", "other_cores_at_start")
     for key, value in machine.items():
         if key not in known:
             raise ArgumentError(f"{name}: no capacity {key!r}: there are {', '.join(known)}")

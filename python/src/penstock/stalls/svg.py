@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-_FONT = 'font-family="inherit" font-size="12"'
+WIDTH, FONT_SIZE = 400.0, 13  # of a chart: readable where a telephone shows it a little smaller
+_FONT = f'font-family="inherit" font-size="{FONT_SIZE}"'
 
 
 @dataclass(frozen=True)
@@ -40,53 +41,6 @@ def svg(width: float, height: float, parts: Sequence[str], label: str) -> str:
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="100%" role="img" aria-label="{escape(label)}" '
         f'style="max-width:{width:.0f}px">{"".join(parts)}</svg>'
     )
-
-
-# Stages -------------------------------------------------------------------------------------------------
-
-
-def strip(stages: Sequence[tuple[str, str, str, float, int]]) -> str:
-    """Draws the way of a sample: (name, resource, time in words, part 0..1 of the longest, colour) from left to right."""
-    gap, height, most = 14.0, 92.0, 900.0
-    width = (most - gap * (len(stages) - 1)) / max(len(stages), 1)
-    parts = []
-    for i, (name, resource, words, part, color) in enumerate(stages):
-        x = i * (width + gap)
-        parts.append(
-            f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="{height - 2}" rx="6" fill="var(--box)" stroke="var(--line)"/>'
-        )
-        bar = max(2.0, (width - 20) * min(part, 1.0))
-        parts.append(f'<rect x="{x + 10:.1f}" y="66" width="{width - 20:.1f}" height="10" rx="3" fill="var(--line)"/>')
-        parts.append(f'<rect x="{x + 10:.1f}" y="66" width="{bar:.1f}" height="10" rx="3" fill="var(--c{color})"/>')
-        parts.append(text(x + 10, 22, name, kind="text", weight="600"))
-        parts.append(text(x + 10, 39, resource))
-        parts.append(text(x + 10, 57, words, kind="text"))
-        if i > 0:
-            middle = height / 2
-            parts.append(
-                f'<path d="M{x - gap + 2:.1f} {middle} h{gap - 6:.1f} m-4 -4 l4 4 l-4 4" fill="none" '
-                'stroke="var(--muted)" stroke-width="1.5"/>'
-            )
-    return svg(most, height, parts, "stages")
-
-
-def stall_bars(rows: Sequence[tuple[str, Sequence[tuple[str, float, int]]]]) -> str:
-    """Draws for each row (name, parts) a bar whose parts (name, part of the time, colour) add up to 1."""
-    left, width, high, gap = 70.0, 820.0, 30.0, 14.0
-    parts = []
-    for i, (name, shares) in enumerate(rows):
-        y, x = i * (high + gap), left
-        parts.append(text(left - 10, y + 20, name, "end", "text", "600"))
-        for words, share, color in shares:
-            long = share * width
-            if long <= 0:
-                continue
-            parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{long:.1f}" height="{high}" fill="var(--c{color})"/>')
-            label = f"{words} {100 * share:.0f} %"
-            if long > 8 * len(label):
-                parts.append(text(x + long / 2, y + 20, label, "middle", "onbar", "600"))
-            x += long
-    return svg(left + width + 10, len(rows) * (high + gap), parts, "parts of the time")
 
 
 # Curves -------------------------------------------------------------------------------------------------
@@ -129,7 +83,7 @@ def chart(
     measured: tuple[float, float] | None = None,
 ) -> str:
     """Draws samples/s over a capacity. line: (y, words) of a limit; mark: (x, words) of where the run is now."""
-    width, height, left, right, top, bottom = 440.0, 290.0, 52.0, 26.0, 34.0, 66.0
+    width, height, left, right, top, bottom = WIDTH, 290.0, 52.0, 26.0, 34.0, 70.0
     inner, tall = width - left - right, height - top - bottom
     xs = [p[0] for c in curves for p in c.points]
     first, last = min(xs), max(xs)

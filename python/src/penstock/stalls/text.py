@@ -5,21 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..base.units import duration, size
+from ..base.units import amount, duration, percent, size
 from ..errors import LimitError, PenstockError
 from ..transforms.words import words as words_of
-from . import model
+from . import conclusion, model
+from .conclusion import Conclusion
 
 _BAR = 40
-_MISSED = 0.1  # of a rate, or of a step's time: more is no noise
+_SLOWER = 0.02  # of the time, from which on a slower step is in the title
 _DISTURBED = 0.1  # of the cores
-_PARTS = (("compute", "#"), ("upload", "u"), ("prepare", "p"), ("fetch", "f"))
+_LETTERS = (("compute", "#"), ("slowed", "s"), ("upload", "u"), ("prepare", "p"), ("fetch", "f"))
 MEANINGS = {
     "compute": "the accelerator computes",
+    "slowed": "its step is slower beside the loader's workers than alone",
     "upload": "it waits for batches to reach it",
     "prepare": "it waits for decoding and augmentation",
     "fetch": "it waits for storage",
 }
+RESOURCES = {
+    "accelerator": "the accelerator", "cores": "CPU cores", "workers": "the number of workers", "storage": "bytes/s of storage",
+    "reads": "reads/s of storage", "network": "the network", "link": "the link to the accelerator",
+    "gpu": "preparation on the GPU", "cache": "the cache", "quota": "the room on storage",
+}  # fmt: skip
+PHASES = {
+    "resident": "one batch, again and again",
+    "prepared": "finished batches in memory",
+    "warm": "stored bytes in memory",
+    "cold": "stored bytes on storage",
+}
+
+
+def limit_words(resource: str) -> str:
+    """Returns what a resource of the model is called."""
+    return RESOURCES.get(resource, resource)
 
 
 def limit_of(data: Mapping[str, Any]) -> float:
@@ -54,54 +72,121 @@ def best_form(data: Mapping[str, Any]) -> tuple[str, model.Answer] | None:
     return small[0] if small else faster[0]
 
 
-def fed(answer: model.Answer, n: int, limit: float) -> str:
-    """Returns how many accelerators are fed: "3.4 of 8", "8 of 8"."""
-    if answer.utilisation >= limit:
-        return f"{n} of {n}"
-    return f"{answer.utilisation * n:.1f} of {n}"
+# The answer in words --------------------------------------------------------------------------------------
 
 
 def words(data: Mapping[str, Any]) -> str:
     """Returns the answer in the words people use."""
-    answer = model.predict(data, {})
-    step = data["accelerator"]
-    if not step.get("step_seconds"):
-        return f"{answer.samples_per_second:.4g} samples/s, limited by {answer.binding}"
-    n, limit = int(data["subject"].get("ranks", 1)), limit_of(data)
-    title = step.get("title", "accelerator")
-    text = f"{fed(answer, n, limit)} {title} fed, utilisation {answer.utilisation:.2f}"
-    if "warm" in misses(data):
-        return f"{text} by the model, which these measurements contradict: measure again on a quiet machine"
-    if answer.utilisation >= limit:
-        return f"{text}: the accelerator is the limit"
-    return f"{text}; limited by {answer.binding}. {_remedies(data, n, limit)}"
+    return " ".join(f"{sentence}." for sentence in [*warnings(data), title(data), *explanations(data)])
 
 
-def misses(data: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the phases whose measured rate the model misses by much, in words. Answers for them are worth little then."""
-    return {
-        name: f"{name}: the model expects {check['predicted']:.4g} samples/s, measured were {check['measured']:.4g} "
-        f"({100 * check['error']:+.0f} %)"
-        for name, check in data.get("check", {}).items()
-        if abs(check["error"]) > _MISSED
-    }
+def warnings(data: Mapping[str, Any]) -> list[str]:
+    """Returns what is to be said before anything else: that the report is not to be trusted, and why."""
+    reason = conclusion.distrust(data)
+    if not reason:
+        return []
+    return [f"DISTURBED, do not rely on this report. {reason} Measure again on a quiet machine; --wait-quiet 60s waits for one"]
+
+
+def title(data: Mapping[str, Any]) -> str:
+    """Returns the report's conclusion as a sentence without its full stop."""
+    found = conclusion.of(data)
+    if found is None:
+        return _title_without_step(data)
+    rate, most = amount(found.samples_per_second), amount(found.most)
+    where = conclusion.PLACES[found.place] if found.measured else "predicted"
+    one = found.n == 1
+    waits = f"{'it waits' if one else 'they wait'} for data in {percent(found.wait)} of {'its' if one else 'their'} time"
+    if found.limit == "accelerator":
+        return f"{who(data) if one else 'All ' + who(data)} {'is' if one else 'are'} fed: {waits}, at {rate} samples/s ({where})"
+    why = f"{waits}, most of all for {_waiting_for(found)}"
+    if one:
+        return f"{who(data)} {why.removeprefix('it ')}: {rate} of the {most} samples/s that it could take ({where})"
+    enough = amount(found.n * (1 - found.wait), 2)
+    return f"The data are enough for {enough} of {who(data)}: {why}, and take {rate} of {most} samples/s ({where})"
+
+
+def who(data: Mapping[str, Any]) -> str:
+    """Returns the accelerators: "The H100", "8 accelerators of 3,000 samples/s"."""
+    step, n = data["accelerator"], int(data["subject"].get("ranks", 1))
+    name = step.get("title", "accelerator")
+    if name.endswith("/s"):  # a rate that was given instead of a name
+        own = f" of {amount(data['subject']['batch_size'] / step['step_seconds'])} samples/s"
+        return f"The accelerator{own}" if n == 1 else f"{n} accelerators{own} each"
+    if name == "accelerator":
+        return "The accelerator" if n == 1 else f"{n} accelerators"
+    return f"The {name}" if n == 1 else f"{n} {name}"
+
+
+def _waiting_for(found: Conclusion) -> str:
+    return {"upload": "batches to reach the accelerator"}.get(found.limit, conclusion.LIMITS[found.limit])
+
+
+def _title_without_step(data: Mapping[str, Any]) -> str:
+    answer, phases = model.predict(data, {}), data["phases"]
+    why = f"limited by {limit_words(answer.binding)}"
+    if "warm" in phases and not data.get("elsewhere"):
+        return f"The loader alone gives {amount(phases['warm']['samples_per_second'])} samples/s from memory, {why}"
+    return f"The loader alone gives {amount(answer.samples_per_second)} samples/s (predicted), {why}"
+
+
+def explanations(data: Mapping[str, Any]) -> list[str]:
+    """Returns what explains the title: a slower step, another limit by the model, and what would feed the accelerators."""
+    found = conclusion.of(data)
+    if found is None:
+        return []
+    lines = []
+    if found.parts["slowed"] >= _SLOWER:
+        beside, alone = (duration(data["phases"][name]["step_seconds"]) for name in (found.place, "resident"))
+        lines.append(
+            f"The step itself takes {beside} beside the loader's workers and {alone} alone, {percent(found.parts['slowed'])} of "
+            "the time: they share CPU cores"
+        )
+    other = conclusion.conflict(data)
+    lines += [other] if other else []
+    if found.limit != "accelerator":
+        limit = data["accelerator"].get("limit")
+        if limit and 1 - found.wait >= limit:
+            lines.append(f"That is allowed: it has to compute in {percent(limit)} of the time")
+        elif not warnings(data):
+            lines.append(_remedies(data, found))
+    return lines
+
+
+def _remedies(data: Mapping[str, Any], found: Conclusion) -> str:
+    enough, limit = [], limit_of(data)
+    try:
+        more = model.need(data, "cores", limit, {}) - data["machine"]["cores"]
+        enough += [f"{amount(more)} more CPU cores"] if more >= 0.05 else []
+    except LimitError:
+        pass
+    best = best_form(data)
+    if best is not None and best[1].utilisation >= limit:
+        enough.append(f"the images stored as {best[0]}")
+    try:
+        cache = model.need(data, "cache", limit, {})
+        enough += [f"a cache of {size(cache)}"] if cache > (data["machine"].get("cache_nbytes") or 0) else []
+    except LimitError:
+        pass
+    it = "it" if found.n == 1 else "all"
+    text = f"To feed {it}: {', or '.join(enough)}" if enough else f"No single change that the model knows feeds {it}"
+    if best is not None and best[1].utilisation < limit:
+        rate = best[1].samples_per_second
+        text += f"; with the images stored as {best[0]} this machine gives {amount(rate)} samples/s"
+    return text
 
 
 def doubts(data: Mapping[str, Any]) -> list[str]:
-    """Returns sentences on what makes the report uncertain: other work on the machine, a slower step, a model that misses."""
-    found = list(misses(data).values())
-    machine, phases = data["machine"], data["phases"]
+    """Returns sentences on what makes a report uncertain beside its check: other work on the machine."""
+    found = []
+    machine = data["machine"]
+    cores = f"of {amount(machine['cores'])} CPU cores"
+    began = machine.get("other_cores_at_start") or 0.0
+    if began > conclusion.quiet_cores(machine["cores"]):
+        found.append(f"other programs used {amount(began, 2)} {cores} at the start")
     others = machine.get("other_cores", 0.0)
-    if others > _DISTURBED * machine["cores"]:
-        found.append(f"other programs used {others:.1f} of {machine['cores']:g} cores while this was measured")
-    alone = phases.get("resident", {}).get("step_seconds", 0.0)
-    beside = phases.get("warm", {}).get("step_seconds", 0.0)
-    if alone > 0 and beside > (1 + _MISSED) * alone:
-        wait = phases["warm"]["wait_seconds_per_batch"]
-        found.append(
-            f"the step itself took {duration(beside)} beside the workers and {duration(alone)} alone, and waited {duration(wait)} "
-            "for data: where the bars say prepare or fetch, most of it is a slower step, which shares its cores"
-        )
+    if others > _DISTURBED * machine["cores"] and not conclusion.distrust(data):  # which says it
+        found.append(f"other programs used {amount(others, 2)} {cores} while this was measured")
     return found
 
 
@@ -121,63 +206,57 @@ def chain(subject: Mapping[str, Any]) -> str:
     return text
 
 
-def _remedies(data: Mapping[str, Any], n: int, limit: float) -> str:
-    ways = []
-    try:
-        more = model.need(data, "cores", limit, {}) - data["machine"]["cores"]
-        ways.append(f"{max(more, 0):.1f} more cores")
-    except LimitError:
-        pass
-    best = best_form(data)
-    if best is not None:
-        ways.append(f"{best[0]} on these: {fed(best[1], n, limit)}")
-    try:
-        cache = model.need(data, "cache", limit, {})
-        if cache > data["machine"].get("cache_nbytes", 0):
-            ways.append(f"a cache of {size(cache)}")
-    except LimitError:
-        pass
-    return ("To feed all: " + ", or ".join(ways)) if ways else "No single change feeds all"
+# The whole report ------------------------------------------------------------------------------------------
 
 
 def text(data: Mapping[str, Any]) -> str:
     """Returns the whole report for a terminal."""
-    lines = [words(data), ""]
+    lines = [f"{sentence}." for sentence in [*warnings(data), title(data), *explanations(data)]] + [""]
     subject, machine = data["subject"], data["machine"]
     lines.append(
-        f"data       {subject['path']}: {subject['samples']} samples, {size(subject['nbytes'])}, form {subject['form']}"
+        f"data       {subject['path']}: {amount(subject['samples'])} samples, {size(subject['nbytes'])}, stored as "
+        f"{subject['form']}"
     )
-    lines.append(
-        f"loader     {subject['loader']}, batches of {subject['batch_size']}, {subject['workers']} workers, prefetch "
-        f"{subject['prefetch']}"
-    )
+    lines.append(f"loader     {loader_words(subject)}")
     if chain(subject):
         lines.append(f"chain      {chain(subject)}")
     storage = machine.get("storage_nbytes_per_second")
     lines.append(
-        f"machine    {machine['cores']:g} cores ({machine.get('cpu', '?')})"
-        + (f", storage {size(storage)}/s" if storage else "")
-        + (f"; others used {machine['other_cores']:.1f} cores meanwhile" if machine.get("other_cores", 0) > 0.1 else "")
+        f"machine    {amount(machine['cores'])} CPU cores"
+        + (f" ({machine['cpu']})" if machine.get("cpu") else "")
+        + (f", storage of {size(storage)}/s" if storage else "")
     )
     lines += [f"uncertain  {doubt}" for doubt in doubts(data)]
-    lines += ["", *_phase_lines(data), "", *_stall_lines(data), "", *_stage_lines(data)]
-    lines += ["", *_form_lines(data), "", *_need_lines(data)]
-    lines += [line for line in _check_lines(data) if line]
-    lines += [line for line in _rank_lines(data) if line]
-    for note in data.get("notes", []):
-        lines.append(f"note       {note}")
+    parts = [_phase_lines(data), _stall_lines(data), _stage_lines(data), _form_lines(data), _enough_lines(data)]
+    for part in [*parts, [*check_lines(data), *rank_lines(data)], [f"note: {note}" for note in data.get("notes", [])]]:
+        lines += ["", *part] if part else []
     return "\n".join(lines)
 
 
+def loader_words(subject: Mapping[str, Any]) -> str:
+    """Returns what loads: "Penstock's, batches of 64 samples, 2 workers, 2 batches ahead"."""
+    whose = "torch's DataLoader" if subject["loader"] == "torch" else "Penstock's"
+    return (
+        f"{whose}, batches of {amount(subject['batch_size'])} samples, {amount(subject['workers'])} workers, "
+        f"{amount(subject['prefetch'])} batches ahead"
+    )
+
+
 def _phase_lines(data: Mapping[str, Any]) -> list[str]:
-    lines = ["phase       samples/s        95 % interval  batches  wait/batch  step (sd, p99)"]
+    if not data["phases"]:
+        return []
+    lines = ["Measured, with one accelerator; step and wait are of a batch:"]
+    lines.append(
+        f"  {'phase':9s} {'batches come from':27s} {'samples/s':>9s} {'(95 % sure of)':>17s} {'wait':>8s} {'step':>8s} "
+        f"{'99 % of steps':>14s}"
+    )
     for name, phase in data["phases"].items():
         low, high = phase["low"], phase["high"]
-        interval = f"{low:.4g}..{high:.4g}" if low is not None and high is not None else "unknown"
+        interval = f"({amount(low)} to {amount(high)})" if low is not None and high is not None else "(too short)"
         lines.append(
-            f"{name:10s} {phase['samples_per_second']:10.4g} {interval:>20s} {phase['batches']:8d} "
-            f"{duration(phase['wait_seconds_per_batch']):>11s}  {duration(phase['step_seconds'])} "
-            f"({duration(phase['step_sd_seconds'])}, {duration(phase['step_p99_seconds'])})"
+            f"  {name:9s} {PHASES.get(name, ''):27s} {amount(phase['samples_per_second']):>9s} {interval:>17s} "
+            f"{duration(phase['wait_seconds_per_batch']):>8s} {duration(phase['step_seconds']):>8s} "
+            f"{'under ' + duration(phase['step_p99_seconds']):>14s}"
         )
     return lines
 
@@ -185,7 +264,7 @@ def _phase_lines(data: Mapping[str, Any]) -> list[str]:
 def bar(parts: Mapping[str, float]) -> str:
     """Returns the stall bar: a letter for each 2.5 % of the time."""
     ends, at, bars = 0.0, 0, ""
-    for name, letter in _PARTS:
+    for name, letter in _LETTERS:
         ends += parts.get(name, 0.0)
         until = round(ends * _BAR)
         bars += letter * max(until - at, 0)
@@ -193,71 +272,114 @@ def bar(parts: Mapping[str, float]) -> str:
     return bars
 
 
+def bars(data: Mapping[str, Any]) -> list[tuple[str, Mapping[str, float]]]:
+    """Returns the rows of the stall bars with their names: what was measured, and what the title predicts."""
+    rows = [(name, parts) for name, parts in data.get("stall", {}).items()]
+    found = conclusion.of(data)
+    return rows if found is None or found.measured else [*rows, ("predicted", found.parts)]
+
+
+def bars_note(data: Mapping[str, Any]) -> str:
+    """Returns what the rows of the stall bars are of."""
+    found = conclusion.of(data)
+    measured = "warm and cold: measured with one accelerator" if not data.get("ranks") else "warm and cold: measured, of rank 0"
+    if found is None or found.measured:
+        return measured
+    return f"{measured}; predicted: {who(data)[:1].lower()}{who(data)[1:]} on the machine above"
+
+
 def _stall_lines(data: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for name, parts in data.get("stall", {}).items():
-        shares = ", ".join(f"{part} {100 * parts[part]:.0f} %" for part, _ in _PARTS if parts[part] >= 0.005)
-        lines.append(f"{name:10s} [{bar(parts):{_BAR}s}] {shares}")
-    if not lines:
-        lines.append("stalls     no step was given: the rates above are those of the loader alone")
-    return lines
+    rows = bars(data)
+    if not rows:
+        return (
+            ["No step and no accelerator was given: the rates are those of the loader alone."]
+            if conclusion.of(data) is None
+            else []
+        )
+    lines = [f"Where the accelerator's time goes ({bars_note(data)}):"]
+    shown = [name for name, _ in _LETTERS if any(parts.get(name, 0.0) >= 0.005 for _, parts in rows)]
+    for name, parts in rows:
+        shares = ", ".join(f"{part} {percent(parts[part])}" for part in shown if parts.get(part, 0.0) >= 0.005)
+        lines.append(f"  {name:9s} [{bar(parts):{_BAR}s}] {shares}")
+    return lines + [f"  {letter} {name}: {MEANINGS[name]}" for name, letter in _LETTERS if name in shown]
 
 
 def _stage_lines(data: Mapping[str, Any]) -> list[str]:
-    lines = ["stage       resource     time per sample"]
+    if not data["stages"]:
+        return []
+    lines = ["The way of one sample, and what it uses:"]
     for stage in data["stages"]:
-        lines.append(f"{stage['name']:10s}  {stage['resource']:11s}  {duration(stage['seconds'])}")
+        lines.append(f"  {stage['name']:16s} {duration(stage['seconds']):>8s} of {limit_words(stage['resource'])}")
     return lines
 
 
 def _form_lines(data: Mapping[str, Any]) -> list[str]:
-    lines = ["form        CPU/sample  bytes  bytes read  samples/s predicted (band)       limited by"]
+    if not data["forms"]:
+        return []
+    lines = [
+        "Predicted rates if the images were stored otherwise:",
+        f"  {'form':16s} {'CPU/sample':>10s} {'stored':>8s} {'read':>8s} {'samples/s':>10s} {'(band)':>18s}  limited by",
+    ]
     for form, places in data["forms"].items():
         for place, costs in places.items():
             try:
                 answer = model.predict(data, {"form": form, "decode": place})
             except PenstockError:
                 continue
-            mark = " <- now" if form == data["subject"]["form"] else ""
-            name = form if place == "cpu" else f"{form}@{place}"
+            now = " (as it is now)" if (form, place) == (data["subject"]["form"], data["subject"].get("decode", "cpu")) else ""
+            name = form if place == "cpu" else f"{form} on the {place.upper()}"
+            band = f"({amount(answer.low)} to {amount(answer.high)})"
             lines.append(
-                f"{name:10s}  {duration(costs['cpu_seconds']):>10s}  {size(costs.get('item_nbytes', costs['nbytes'])):>7s}  "
-                f"{size(costs['nbytes']):>7s}  {answer.samples_per_second:8.4g} ({answer.low:.4g}..{answer.high:.4g})  "
-                f"{answer.binding}{mark}"
+                f"  {name:16s} {duration(costs['cpu_seconds']):>10s} {size(costs.get('item_nbytes', costs['nbytes'])):>8s} "
+                f"{size(costs['nbytes']):>8s} {amount(answer.samples_per_second):>10s} {band:>18s}  "
+                f"{limit_words(answer.binding)}{now}"
             )
     return lines
 
 
+_NEEDS = {"cores": "CPU cores", "storage": "from storage", "cache": "of cache"}
+
+
 def need_value(resource: str, value: float) -> str:
-    if resource == "storage":
-        return f"{size(value)}/s"
-    return size(value) if resource == "cache" else f"{value:.3g}"
+    """Returns an amount of a resource: "14.4 CPU cores", "90 MB/s from storage"."""
+    shown = f"{size(value)}/s" if resource == "storage" else size(value) if resource == "cache" else amount(value)
+    return f"{shown} {_NEEDS.get(resource, resource)}"
 
 
-def _need_lines(data: Mapping[str, Any]) -> list[str]:
-    found = model.needs(data, limit_of(data), {})
-    lines = []
-    for resource, value in found.items():
-        shown = value if isinstance(value, str) else need_value(resource, value)
-        lines.append(f"enough     {resource}: {shown}")
-    return lines
+def enough(needs: Mapping[str, float | str]) -> list[str]:
+    """Returns how much of each resource alone feeds the accelerators, in sentences."""
+    found = [need_value(name, value) for name, value in needs.items() if not isinstance(value, str)]
+    lines = [f"Enough to feed the accelerators, if all else stays as it is: {', or '.join(found)}."] if found else []
+    never = [limit_words(name) if name != "cache" else "cache" for name, value in needs.items() if isinstance(value, str)]
+    return lines + ([f"Not enough alone, however much there is: {', '.join(never)}."] if never else [])
 
 
-def _check_lines(data: Mapping[str, Any]) -> list[str]:
+def _enough_lines(data: Mapping[str, Any]) -> list[str]:
+    found = conclusion.of(data)
+    if found is None or found.limit == "accelerator":
+        return []
+    return enough(model.needs(data, limit_of(data), {}))
+
+
+def check_lines(data: Mapping[str, Any]) -> list[str]:
+    """Returns how far the model is from what was measured, a sentence for each phase."""
     return [
-        f"check      {name}: predicted {check['predicted']:.4g}, measured {check['measured']:.4g} samples/s "
-        f"({100 * check['error']:+.1f} %)"
-        for name, check in data.get("check", {}).items()
+        f"Check of the model, {conclusion.PLACES.get(name, name)}: {amount(check['predicted'])} samples/s predicted, "
+        f"{amount(check['measured'])} measured ({100 * check['error']:+.1f} %)."
+        for name, check in conclusion.checks(data)
     ]
 
 
-def _rank_lines(data: Mapping[str, Any]) -> list[str]:
+def rank_lines(data: Mapping[str, Any]) -> list[str]:
+    """Returns what each rank does in a step, a sentence for each phase."""
     lines = []
-    for rank in data.get("ranks", []):
+    for rank in data.get("ranks") or []:
         for name, times in rank["phases"].items():
-            mark = "  <- straggler" if times.get("straggler") else ""
+            late = "; it is the one that the others wait for" if times.get("straggler") else ""
             lines.append(
-                f"rank {rank['rank']:<4d}  {name}: compute {duration(times['compute_seconds'])}, waits for gradients "
-                f"{duration(times['gradient_wait_seconds'])}, for data {duration(times['data_wait_seconds'])}{mark}"
+                f"Rank {rank['rank']}, {conclusion.PLACES.get(name, name)}: in a step it computes "
+                f"{duration(times['compute_seconds'])}, and waits "
+                f"{duration(times['gradient_wait_seconds'])} for gradients of others and "
+                f"{duration(times['data_wait_seconds'])} for its data{late}."
             )
     return lines

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import accelerators, model
+from .. import accelerators, conclusion, model
 from ..accelerators import Accelerator
 from ..report import Report
 
@@ -28,57 +28,92 @@ def half(low: float, high: float, mean: float) -> float:
     return (high - low) / 2 / mean
 
 
-def finished(data: dict[str, Any]) -> Report:
-    """Returns the report, with what follows from the measurements: stalls by difference, the model's check, and the ranks."""
-    rates = {name: phase["samples_per_second"] for name, phase in data["phases"].items()}
-    data["stall"] = stalls(rates)
-    data["check"] = _check(data, rates)
-    data["ranks"] = _ranks(data)
-    return Report(data)
+def finished(data: dict[str, Any], ranks: Sequence[dict[str, dict[str, float]]] | None = None) -> Report:
+    """Returns the report, with what follows from the measurements: stalls by difference, the model's check, and the ranks.
+
+    ranks: the phases of all ranks; None: those of torch.distributed, if this process is one of its ranks.
+    """
+    gathered = _gathered(data) if ranks is None else list(ranks)
+    data["ranks"] = ranks_of(gathered) if len(gathered) > 1 else []
+    uploads = float(data["machine"].get("link_nbytes_per_second") or 0.0) > 0
+    # With several ranks a step is longer where it waits for another rank's gradients, and so for that rank's data.
+    data["stall"] = stalls(data["phases"], uploads=uploads, shares_cores=not data["ranks"])
+    data["check"] = _check(data)
+    return Report({"kind": data["kind"], "version": data["version"], "check": data["check"], **data})
 
 
-def stalls(rates: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Returns for "warm" and "cold" the parts of a sample's time: compute, upload, prepare, fetch."""
+def begun(report: Report, other_cores: float) -> Report:
+    """Returns the report with what other programs used when it began."""
+    report.data["machine"]["other_cores_at_start"] = round(other_cores, 3)
+    return report
+
+
+def stalls(phases: Mapping[str, Mapping[str, Any]], *, uploads: bool, shares_cores: bool) -> dict[str, dict[str, float]]:
+    """Returns for "warm" and "cold" the parts of a sample's time: compute, slowed, upload, prepare, fetch. They add up to 1.
+
+    "slowed" is what the step itself takes longer beside the loader's workers than alone: no waiting for data.
+
+    uploads: a step on a new batch may be longer than one on a batch that the accelerator has, since it waits for the copy.
+    shares_cores: False: a longer step is no work of its own, and counts as waiting for data.
+    """
     found: dict[str, dict[str, float]] = {}
-    if not {"resident", "prepared", "warm"} <= rates.keys():
+    if not {"resident", "prepared", "warm"} <= phases.keys():
         return found
+    seconds = {name: 1 / phase["samples_per_second"] for name, phase in phases.items()}
+    steps = {name: seconds[name] * _step_part(phase) for name, phase in phases.items()}
+    alone = max(steps["resident"], steps["prepared"]) if uploads else steps["resident"]
+
+    def slower(name: str) -> float:
+        return max(steps[name] - alone, 0.0) if shares_cores else 0.0
+
     for name in ("warm", "cold"):
-        if name not in rates:
+        if name not in phases:
             continue
-        whole = 1 / rates[name]
-        own, prepared, warm = (1 / rates[phase] for phase in ("resident", "prepared", "warm"))
-        own = min(own, whole)
-        upload = min(max(prepared - own, 0.0), whole - own)
-        prepare = min(max(min(warm, whole) - own - upload, 0.0), whole - own - upload)
-        fetch = max(whole - own - upload - prepare, 0.0)
-        found[name] = {"compute": own / whole, "upload": upload / whole, "prepare": prepare / whole, "fetch": fetch / whole}
+        whole = seconds[name]
+        own = min(seconds["resident"], whole)
+        slowed = min(slower(name), whole - own)
+        upload = min(max(seconds["prepared"] - slower("prepared") - own, 0.0), whole - own - slowed)
+        warm = min(seconds["warm"] - slower("warm"), whole - slowed)
+        prepare = min(max(warm - own - upload, 0.0), whole - own - slowed - upload)
+        fetch = max(whole - own - slowed - upload - prepare, 0.0)
+        parts = {"compute": own, "slowed": slowed, "upload": upload, "prepare": prepare, "fetch": fetch}
+        found[name] = {part: value / whole for part, value in parts.items()}
     return found
 
 
-def _check(data: dict[str, Any], rates: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Compares the model with the phases that it was not made from."""
-    found = {}
+def _step_part(phase: Mapping[str, Any]) -> float:
+    """Returns the part of a phase's time that its steps took; the rest is waiting for batches."""
+    step, wait = phase["step_seconds"], phase["wait_seconds_per_batch"]
+    return float(step / (step + wait)) if step + wait > 0 else 0.0
+
+
+def _check(data: dict[str, Any]) -> dict[str, Any]:
+    """Compares the model with the phases that it was not made from, and says whether it can be trusted."""
+    found: dict[str, Any] = {}
     questions: dict[str, dict[str, Any]] = {
         "warm": {"cache": float(data["subject"]["nbytes"]) * 4 + 1, "ranks": 1},
         "cold": {"cache": 0, "page_cache": 0, "ranks": 1},
     }
     for name, question in questions.items():
-        if name in rates and data["accelerator"]["step_seconds"] > 0:
+        if name in data["phases"] and data["accelerator"]["step_seconds"] > 0:
             # Cores that other processes took were not there to be used.
             left = max(data["machine"]["cores"] - data["phases"][name]["other_cores"], 0.1)
-            predicted = model.predict(
-                data, {**question, "cores": left, "workers": data["subject"]["workers"]}
-            ).samples_per_second
-            found[name] = {"predicted": predicted, "measured": rates[name], "error": predicted / rates[name] - 1, "cores": left}
-    return found
+            answer = model.predict(data, {**question, "cores": left, "workers": data["subject"]["workers"]})
+            predicted, measured = answer.samples_per_second, data["phases"][name]["samples_per_second"]
+            found[name] = {
+                "predicted": predicted,
+                "measured": measured,
+                "error": predicted / measured - 1,
+                "cores": left,
+                "limit": answer.binding,
+            }
+    checked = {**data, "check": found}
+    reason = conclusion.distrust(checked)
+    return {"trusted": not reason, "reason": reason, "other_cores": conclusion.others_of(checked), **found}
 
 
-def _ranks(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Collects the phases of all ranks, and tells waiting for gradients from computing.
-
-    The step of the phase "resident" has every rank at the same pace, so it is computing. What a step takes longer in "warm" or
-    "cold" is waiting for the slowest rank: the one that waits longest for its data and least for the others.
-    """
+def _gathered(data: dict[str, Any]) -> list[Any]:
+    """Collects the phases of all ranks; [] where there is one."""
     mine = {
         name: {key: phase[key] for key in ("samples_per_second", "wait_seconds_per_batch", "step_seconds")}
         for name, phase in data["phases"].items()
@@ -93,11 +128,15 @@ def _ranks(data: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     gathered: list[Any] = [None] * distributed.get_world_size()
     distributed.all_gather_object(gathered, mine)
-    return ranks_of(gathered)
+    return gathered
 
 
 def ranks_of(gathered: Sequence[dict[str, dict[str, float]]]) -> list[dict[str, Any]]:
-    """Returns for each rank and phase: computing, waiting for gradients, waiting for data, in seconds of a step."""
+    """Returns for each rank and phase: computing, waiting for gradients, waiting for data, in seconds of a step.
+
+    The step of the phase "resident" has every rank at the same pace, so it is computing. What a step takes longer in "warm" or
+    "cold" is waiting for the slowest rank: the one that waits longest for its data and least for the others.
+    """
     found: list[dict[str, Any]] = []
     for rank, phase_of in enumerate(gathered):
         own = phase_of.get("resident", {}).get("step_seconds", 0.0)

@@ -1,0 +1,169 @@
+"""What a report concludes, worked out of one set of numbers: the shares of the accelerator's time that its bars show.
+
+Titles, advice and verdicts ask here, so that none of them can say something else than the bars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.units import amount, percent
+from . import model
+
+WAITS = ("upload", "prepare", "fetch")
+PARTS = ("compute", "slowed", *WAITS)
+FED = 0.02  # of its time that an accelerator may wait and still be fed
+MISSED = 0.1  # of a rate: more is no noise
+_BUSY = 0.1  # cores of other programs that are worth a word
+PLACES = {"warm": "from memory", "cold": "from storage"}
+# Which part of the waiting a resource of the model is the cause of.
+_CAUSES = {
+    "accelerator": "accelerator", "cores": "prepare", "workers": "prepare", "gpu": "prepare", "link": "upload",
+    "storage": "fetch", "reads": "fetch", "network": "fetch", "cache": "fetch",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The run that the report's title is about.
+
+    Attributes:
+        place: "warm" (stored bytes from memory) or "cold" (from storage).
+        measured: the numbers are those of a phase; False: the model's, for more accelerators or for another machine.
+        n: accelerators.
+        parts: of the accelerators' time: compute, slowed, upload, prepare, fetch. They add up to 1.
+        samples_per_second: of all accelerators together.
+        most: samples/s that they could take.
+    """
+
+    place: str
+    measured: bool
+    n: int
+    parts: Mapping[str, float]
+    samples_per_second: float
+    most: float
+
+    @property
+    def wait(self) -> float:
+        """The part of the time in which accelerators wait for data."""
+        return sum(self.parts[name] for name in WAITS)
+
+    @property
+    def limit(self) -> str:
+        """The largest part of the waiting: "upload", "prepare" or "fetch"; "accelerator" if there is next to no waiting."""
+        return "accelerator" if self.wait < FED else max(WAITS, key=lambda name: self.parts[name])
+
+
+def of(data: Mapping[str, Any]) -> Conclusion | None:
+    """Returns what a report concludes; None: no accelerator was named and no step given."""
+    step, stall = data["accelerator"], data.get("stall", {})
+    if not step.get("step_seconds"):
+        return None
+    place = _place(data)
+    n = int(data["subject"].get("ranks", 1))
+    ranks = len(data.get("ranks") or ())
+    if place in stall and not data.get("elsewhere") and n == max(ranks, 1):
+        rate = data["phases"][place]["samples_per_second"]
+        most = data["phases"]["resident"]["samples_per_second"]
+        return Conclusion(place, True, n, {name: stall[place].get(name, 0.0) for name in PARTS}, rate * n, max(most, rate) * n)
+    answer = model.predict(data, {})
+    most = answer.samples_per_second / max(answer.utilisation, 1e-9)
+    return Conclusion(place, False, n, _predicted(answer), answer.samples_per_second, most)
+
+
+def _place(data: Mapping[str, Any]) -> str:
+    """Returns whether an epoch's bytes come from memory or from storage: they stay in memory where all of them fit."""
+    machine = data["machine"]
+    room = max(machine.get("page_cache_nbytes") or 0.0, machine.get("cache_nbytes") or 0.0)
+    return "cold" if "cold" in data["phases"] and room < data["subject"].get("nbytes", 0) else "warm"
+
+
+def _predicted(answer: model.Answer) -> dict[str, float]:
+    """Returns the parts of the accelerators' time by the model."""
+    compute = min(max(answer.utilisation, 0.0), 1.0)
+    prepare, fetch = max(answer.prep_stall, 0.0), max(answer.fetch_stall, 0.0)
+    if prepare + fetch <= 0:
+        fetch = 1.0 if _CAUSES.get(answer.binding) == "fetch" else 0.0
+        prepare = 1.0 - fetch
+    scale = (1 - compute) / (prepare + fetch)
+    found = {"compute": compute, "slowed": 0.0, "upload": 0.0, "prepare": prepare * scale, "fetch": fetch * scale}
+    if answer.binding == "link":
+        found["upload"], found["prepare"] = found["prepare"], 0.0
+    return found
+
+
+# The model's check -----------------------------------------------------------------------------------------
+
+
+def checks(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields the phases that the model was compared with, and the comparisons."""
+    for name, check in (data.get("check") or {}).items():
+        if isinstance(check, Mapping):
+            yield name, check
+
+
+def misses(data: Mapping[str, Any]) -> list[str]:
+    """Returns the comparisons in which the model is off by much, in words."""
+    return [
+        f"{PLACES.get(name, name)} the model expects {amount(check['predicted'])} samples/s, and {amount(check['measured'])} were "
+        f"measured ({100 * check['error']:+.0f} %)"
+        for name, check in checks(data)
+        if abs(check["error"]) > MISSED
+    ]
+
+
+def distrust(data: Mapping[str, Any]) -> str:
+    """Returns why a report is not to be trusted, in sentences; "": it can be."""
+    if data.get("elsewhere"):  # it was measured on another machine than the report is for now
+        return str((data.get("check") or {}).get("reason") or "")
+    found = misses(data)
+    if not found:
+        return ""
+    others, cores = others_of(data), data["machine"]["cores"]
+    who = (
+        f"Other programs used {amount(others, 2)} of {amount(cores)} CPU cores meanwhile"
+        if others >= _BUSY
+        else "Other programs used hardly any CPU time, so something slows this run that the model does not know"
+    )
+    text = "; ".join(found)
+    return f"{text[:1].upper()}{text[1:]}. {who}."
+
+
+def others_of(data: Mapping[str, Any]) -> float:
+    """Returns the cores that other programs used while the report was made."""
+    if "other_cores" in data["machine"]:
+        return float(data["machine"]["other_cores"] or 0.0)
+    found = [float(data["phases"][name].get("other_cores") or 0.0) for name, _ in checks(data) if name in data["phases"]]
+    return max(found, default=0.0)
+
+
+def quiet_cores(cores: float) -> float:
+    """Returns how many CPU cores other programs may use on a machine with so many cores that counts as quiet."""
+    return max(_BUSY, 0.05 * cores)
+
+
+def conflict(data: Mapping[str, Any]) -> str:
+    """Returns in a sentence that the model and the measurements name different limits; "": they agree, or nothing was measured."""
+    found = of(data)
+    check = dict(checks(data)).get(found.place) if found is not None and found.measured else None
+    if found is None or check is None or "limit" not in check:
+        return ""
+    one = found.most / found.n  # the check is of one accelerator
+    expected = "accelerator" if check["predicted"] >= (1 - FED) * one else _CAUSES.get(check["limit"], check["limit"])
+    if expected == found.limit:
+        return ""
+    return (
+        f"The model expects another limit: {LIMITS.get(expected, expected)}, at {amount(check['predicted'])} samples/s. Measured "
+        f"were {amount(check['measured'])} samples/s, and the limit was {LIMITS[found.limit]}; the accelerator waited "
+        f"{percent(found.wait)} of its time"
+    )
+
+
+LIMITS = {
+    "accelerator": "the accelerator itself",
+    "upload": "bringing batches to the accelerator",
+    "prepare": "decoding and augmentation",
+    "fetch": "storage",
+}
