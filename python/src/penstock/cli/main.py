@@ -73,6 +73,8 @@ def _add_accelerator(parser: Parser, budget: str, about_budget: str, command: bo
     parser.option("--as", dest="name", metavar="NAME", group=how, text="an emulated accelerator, such as mlperf:resnet50:h100")
     parser.option("--accelerators", type=whole, metavar="N", text="how many share this machine", shown="1")
     parser.option("--budget", default=budget, metavar="TIME", text=about_budget, shown=budget)
+    parser.option("--wait-quiet", metavar="TIME", shown="measure at once",
+                  text="wait at most so long, such as 60s, until other programs leave the CPU cores alone")  # fmt: skip
 
 
 def _add_usual(parser: Parser) -> None:
@@ -230,7 +232,7 @@ def _analyze(arguments: Sequence[str]) -> str:
     machine = None if given.machine is None else load_machine(given.machine)
     if given.command is not None:
         _refuse_usual(given, "these are for DATA; the script of --command has its own loader")
-    report = _of_command(given) if given.command is not None else _of_data(given, say)
+    report = _of_command(given, say) if given.command is not None else _of_data(given, say)
     if machine is not None:
         report = report.with_machine(machine)
     if given.out is not None:
@@ -254,21 +256,24 @@ def _of_data(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
         accelerator=accelerator,
         accelerators=_how_many(given, count),
         forms=forms,
+        wait_quiet=given.wait_quiet,
         progress=say,
     )
 
 
-def _of_command(given: argparse.Namespace) -> Report:
+def _of_command(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
     """Runs the script once, with the hook on its path, and puts together what its ranks have written."""
     forms = _forms(given.forms)
     words = shlex.split(given.command)
     if not words:
         raise ArgumentError("--command is empty")
     _need_torch(words[0])
-    from ..stalls.measure.finish import finished
+    from ..stalls.measure import quiet
+    from ..stalls.measure.finish import begun, finished
     from ..stalls.measure.machine import scratch_directory
     from ..stalls.measure.run import seconds_of
 
+    others = quiet.wait(quiet.checked(given.wait_quiet), say)
     with scratch_directory("analyze") as folder:
         out = os.path.join(folder, "report.json")
         hook = os.path.join(os.path.dirname(os.path.abspath(probe.__file__)), "_hook")
@@ -303,7 +308,7 @@ def _of_command(given: argparse.Namespace) -> Report:
                 found.append(json.load(file))
     if len(found) > 1:
         found[0]["subject"]["ranks"] = len(found)
-    return finished(found[0], [data["phases"] for data in found])
+    return begun(finished(found[0], [data["phases"] for data in found]), others)
 
 
 _QUESTIONS = {
@@ -483,6 +488,7 @@ def _plan_verb(arguments: Sequence[str]) -> str:
         accelerator=accelerator,
         accelerators=_how_many(given, count),
         budget=given.budget,
+        wait_quiet=given.wait_quiet,
         layout=not given.no_layout,
         schedule=given.schedule,
         progress=say,
@@ -550,6 +556,7 @@ def _tune_verb(arguments: Sequence[str]) -> str:
         make=_step_of(given.loader) if given.loader else _usual_of(given, accelerator),
         ask=ask,
         budget=given.budget,
+        wait_quiet=given.wait_quiet,
         accelerator=accelerator,
         accelerators=_how_many(given, count),
         plan_file=given.plan,

@@ -26,7 +26,7 @@ from ..loading import options as _loader_options
 from ..loading import plan_file
 from ..loading import stages as _loader_set
 from ..loading.loader import Loader
-from ..stalls import model
+from ..stalls import conclusion, model
 from ..stalls.measure import probe
 from ..stalls.measure.run import analyze, seconds_of
 from ..stalls.measure.usual import usual
@@ -138,6 +138,7 @@ def plan(
     accelerators: int = 1,
     batch_size: int | None = None,
     budget: float | str = "60s",
+    wait_quiet: float | str | None = None,
     layout: bool = True,
     schedule: str | Sequence[Mapping[str, Any]] | None = None,
     library: str | None = None,
@@ -148,7 +149,7 @@ def plan(
     Args:
         data: a folder of images, a data set, or a :class:`penstock.Loader`, which is analysed first; or a
             :class:`penstock.report.Report` (or its file), whose costs are used as they are.
-        step, accelerator, accelerators, batch_size, budget: as for :func:`penstock.analyze`.
+        step, accelerator, accelerators, batch_size, budget, wait_quiet: as for :func:`penstock.analyze`.
         report: an analysis of ``data`` that was made before; None: it is made now.
         goal: "rate": most samples/s, and of equal plans the one that stores least. "storage": least bytes stored, at
             ``least_rate``. "cost": least cost of an epoch, at ``least_rate``: with ``machines``.
@@ -184,7 +185,7 @@ def plan(
     stages = _schedule_of(schedule)
     given = report_or_data(data)
     if isinstance(given, Report):
-        measured_here = {"step": step, "accelerator": accelerator, "batch_size": batch_size}
+        measured_here = {"step": step, "accelerator": accelerator, "batch_size": batch_size, "wait_quiet": wait_quiet}
         _refuse_measuring({name for name, value in measured_here.items() if value is not None})
         if training_size:
             raise ArgumentError("training_size: a report does not know the sizes of all images; give the data set")
@@ -197,7 +198,8 @@ def plan(
     layout = layout and loader is not None and _layout_fits(loader.dataset, notes, say)
     costs = _report_of(
         given if loader is None else loader, step, report, accelerator=accelerator, accelerators=accelerators,
-        budget=seconds * (1 - _CLASSES_PART - (_LAYOUT_PART if layout else 0.0)), forms=forms, errors=errors, progress=say,
+        budget=seconds * (1 - _CLASSES_PART - (_LAYOUT_PART if layout else 0.0)), forms=forms, errors=errors,
+        wait_quiet=wait_quiet, progress=say,
     )  # fmt: skip
     classes, measured = _costs_of(costs, loader, seconds, layout, notes, say, side)
     limits = _limits(costs, goal, least_rate, storage, cache, max_error, library)
@@ -492,6 +494,7 @@ def _data(
         "predicted": _prediction(answer, solution),
         "now": {"form": subject["form"], "samples_per_second": now.samples_per_second, "low": now.low, "high": now.high,
                 "binding": now.binding},
+        "check": {"trusted": not conclusion.distrust(report), "reason": conclusion.distrust(report)},
         "machine": {name: report["machine"].get(name) for name in _MACHINE},
         "accelerator": {name: report["accelerator"].get(name) for name in ("name", "title", "step_seconds", "count")},
         "singles": _singles(alone, report, classes),

@@ -20,6 +20,7 @@ from ..data.dataset import Dataset
 from ..errors import ArgumentError, ExistsError, PenstockError
 from ..loading import plan_file as _plan_file
 from ..loading.loader import Loader
+from ..stalls.measure import quiet
 from ..stalls.measure.run import analyze, seconds_of
 from ..stalls.measure.usual import usual
 from ..stalls.report import Report
@@ -126,6 +127,7 @@ def tune(
     make: Make | None = None,
     ask: Callable[[str], bool] | None = None,
     budget: float | str = "2min",
+    wait_quiet: float | str | None = None,
     accelerator: Any = None,
     accelerators: int = 1,
     batch_size: int | None = None,
@@ -144,6 +146,7 @@ def tune(
             ``Loader(..., plan=plan)`` afterwards. None: the loader that :func:`penstock.analyze` assumes for a path.
         ask: called with a question before any data are written; True: go on. None: nothing is asked.
         budget: about how long all measurements may take: seconds, or "60s", "2min".
+        wait_quiet: as for :func:`penstock.analyze`, before each of the two analyses.
         accelerator, accelerators, batch_size: as for :func:`penstock.analyze`. A loader of ``make`` has its own batch size.
         plan_file: where the plan is written, before the question and before any data. None: beside the data set, with the
             suffix ".plan.json", and only if the data set is written.
@@ -164,7 +167,9 @@ def tune(
     solver.require(planned.get("library"))
     path = os.path.abspath(os.fspath(data))
     making = make or usual(batch_size, accelerator)
-    measured = {"budget": max(1.0, _ANALYSIS_PART * seconds), "accelerator": accelerator, "accelerators": accelerators}
+    quiet.checked(wait_quiet)
+    measured = {"budget": max(1.0, _ANALYSIS_PART * seconds), "accelerator": accelerator, "accelerators": accelerators,
+                "wait_quiet": wait_quiet}  # fmt: skip
     with _made(making, path, None) as loader:
         places = _Places(loader.dataset, path, out, plan_file, report_file)
         planned = {**planned, "storage": places.storage_limit(planned.get("storage"))}

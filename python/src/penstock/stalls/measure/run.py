@@ -18,8 +18,8 @@ from ...errors import ArgumentError
 from ...loading.loader import Loader
 from ..accelerators import Accelerator
 from ..report import KIND, VERSION, Report
-from . import machine, phases, probe, steady
-from .finish import accelerator_of, finished, half
+from . import machine, phases, probe, quiet, steady
+from .finish import accelerator_of, begun, finished, half
 from .loader import PROBE_NBYTES, PROBE_SAMPLES, LoaderSubject
 from .usual import usual
 
@@ -60,6 +60,7 @@ def analyze(
     accelerators: int = 1,
     forms: Sequence[str] | None = None,
     batch_size: int | None = None,
+    wait_quiet: float | str | None = None,
     progress: Callable[[str], Any] | None = None,
 ) -> Report:
     """Measures where a training run stalls, and what a sample costs, within a budget of time.
@@ -82,7 +83,10 @@ def analyze(
             "raw"; None: those that are worth it. ``()``: only the stored one.
         batch_size: of a data set; None: the accelerator's, else 64, but no more than half of the samples, and then the report
             says so. A loader has its own.
-        progress: called with a line before each phase.
+        wait_quiet: waits at most so long, seconds or "60s", until other programs use next to no CPU time (5 % of the cores that
+            this process may use, or a tenth of a core), then measures in any case. The report says what they used at the start.
+            None: measures at once.
+        progress: called with a line before each phase, and while it waits.
 
     Under torch.distributed each rank calls it; every rank gets the report, which lists all ranks.
     """
@@ -92,12 +96,14 @@ def analyze(
     _options.count("accelerators", accelerators, 1, 1 << 20)
     probe.check_forms(forms)
     say = progress or (lambda line: None)
+    patience = quiet.checked(wait_quiet)
     if batch_size is not None and not isinstance(loader, (Dataset, str, os.PathLike)):
         raise ArgumentError("batch_size is for a data set or a path: a loader has its own")
     if _is_torch(loader):
         from . import torch as _analyze_torch
 
-        return _analyze_torch.analyze(loader, step, seconds, accelerator, accelerators, forms, say)
+        others = quiet.wait(patience, say)
+        return begun(_analyze_torch.analyze(loader, step, seconds, accelerator, accelerators, forms, say), others)
     if not isinstance(loader, Loader):
         loader = usual(batch_size, accelerator)(loader)
     fed = accelerator_of(accelerator, loader.batch_size)
@@ -105,7 +111,8 @@ def analyze(
         for line in subject.assumed.values():
             say(line)
         subject.need_scratch()
-        return _Analysis(subject, step, fed, accelerators, seconds, say).run(forms)
+        others = quiet.wait(patience, say)
+        return begun(_Analysis(subject, step, fed, accelerators, seconds, say).run(forms), others)
 
 
 def _is_torch(loader: Any) -> bool:

@@ -1,0 +1,57 @@
+"""Waiting for a quiet machine before anything is measured."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...base.units import amount, duration
+from ...errors import ArgumentError
+from .. import conclusion
+from . import machine
+
+_LOOK, _GLANCE = 0.5, 0.25  # seconds in which other work is counted: while waiting, and without
+_TELL = 5.0  # seconds from one line of progress to the next
+
+
+def checked(wait_quiet: float | str | None) -> float:
+    """Returns the seconds of a number or of a text such as "60s"; None: 0, no waiting. ArgumentError: it is neither."""
+    if wait_quiet is None:
+        return 0.0
+    text = str(wait_quiet).strip().lower()
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min)?", text)
+    seconds = float(match[1]) * (60 if match[2] in ("m", "min") else 1) if match else -1.0
+    if not 0 <= seconds <= 86400:
+        raise ArgumentError(f'wait_quiet is seconds, or a text such as "60s" or "2min", not {wait_quiet!r}')
+    return seconds
+
+
+def wait(seconds: float, say: Callable[[str], Any]) -> float:
+    """Waits at most so many seconds until other programs leave this process's CPU cores alone.
+
+    Returns the cores that they used at the end. 0 seconds: looks once, without waiting for anything.
+    """
+    start, told = time.monotonic(), -_TELL
+    cores = machine.quota_cores()
+    while True:
+        others = _used(_LOOK if seconds > 0 else _GLANCE)
+        passed = time.monotonic() - start
+        if others < conclusion.quiet_cores(cores) or passed >= seconds:
+            break
+        if passed - told >= _TELL:
+            told = passed
+            left = duration(round(seconds - passed))
+            say(f"other programs use {amount(others, 2)} of {amount(cores)} CPU cores: waiting up to {left} for a quiet machine")
+    if seconds > 0:
+        quiet = others < conclusion.quiet_cores(cores)
+        say("the machine is quiet" if quiet else f"going on; other programs use {amount(others, 2)} of {amount(cores)} CPU cores")
+    return others
+
+
+def _used(seconds: float) -> float:
+    """Returns the cores that other programs use now, a mean."""
+    others = machine.OtherWork()
+    time.sleep(seconds)
+    return others.cores()
