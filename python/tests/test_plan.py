@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 
@@ -64,7 +65,8 @@ def test_a_mix_that_is_known() -> None:
     together = plan.data["need"]["together"]
     assert together["cores"] == pytest.approx(plan.data["need"]["cores"])
     assert together["storage"] == pytest.approx(2e6 * plan.data["need"]["rate"])
-    assert "png alone: 320 samples/s" in plan.report() and "one thing more is enough: " in plan.report()
+    assert "With one form alone, png, this machine gives 320 samples/s" in plan.report()
+    assert "Enough for that, of one thing alone: " in plan.report()
     prices = {price["resource"]: price["gain"] for price in plan.data["prices"]}
     assert 0 < prices["cores"] < 1 / 16 and 0 < prices["storage"] < 1e-3
     assert sum(shares(plan).values()) == pytest.approx(1)
@@ -86,7 +88,7 @@ def test_what_is_fast_enough_stays() -> None:
     need = plan.data["need"]  # the plan is one form: what it takes itself
     assert need["is_plan"] and need["form"] == "png" and need["rate"] == pytest.approx(100)
     assert need["together"]["cores"] == pytest.approx(5) and need["together"]["storage"] == pytest.approx(2e8)
-    assert "the plan is one form, png: 100 samples/s take 5 cores and 200 MB/s of storage" in plan.report()
+    assert "The plan is one form, png: 100 samples/s take 5 CPU cores and 200 MB/s of storage." in plan.report()
     assert "repack" not in plan.report() and 'ps.Loader(\'frames\', ..., plan="plan.json")' in plan.report()
 
 
@@ -112,7 +114,7 @@ def test_a_cache_at_the_training_size() -> None:
     assert plan.data["loader"]["cache_form"] == "raw" and plan.data["loader"]["cache_resolution"] == "training"
     (way,) = plan.data["classes"][0]["ways"]
     assert way["cache"] == "raw" and way["cached_nbytes"] == 2e5 and not plan.changes_forms
-    assert "of raw at the training size" in plan.report()
+    assert "for images as raw at the training size" in plan.report()
     assert plan.data["predicted"]["bound_samples_per_second"] == pytest.approx(16 / 5e-4)
     part = ps.plan(report(kept=kept), cache="100MB").data["classes"][0]["ways"]
     assert sum(way["share"] for way in part if way["cache"]) == pytest.approx(0.5, abs=0.01)
@@ -273,7 +275,7 @@ def test_machines() -> None:
     assert need["price_per_hour"] == pytest.approx(cheapest["single"]["epoch_cost"] / cheapest["epoch_seconds"] * 3600)
     assert need["price_per_hour"] >= 0.999 * cheapest["price_per_hour"]
     text = ps.plan(report(), cache=0, machines=TABLE).report()
-    assert "by price: " in text
+    assert "One form alone is cheapest on " in text
     assert "cheapest" in text and "fastest" in text and "EUR/epoch" in text
 
 
@@ -286,6 +288,60 @@ def test_the_example_of_machines() -> None:
     assert all(row["epoch_cost"] > 0 for row in rows)
 
 
+def test_rates_of_accelerators() -> None:
+    """A machine has its own accelerator's rate, or a line says that the report's is assumed and no claim is made without it."""
+    own = {"cores": 64, "price_per_hour": 1.0}
+    step = {"name": "mlperf:resnet50:h100", "title": "H100", "step_seconds": 0.08, "step_sd_seconds": 0.0, "count": 1}
+    fast = report(accelerator=step, forms={"raw": {"cpu": costs(0.0002, 6e5)}}, subject={"form": "raw"})
+
+    def planned(*machines: dict) -> tuple[dict, str]:
+        plan = ps.plan(fast, cache=0, machines={**TABLE, "machines": [{**own, **machine} for machine in machines]})
+        return {row["name"]: row for row in plan.data["machines"]["rows"]}, plan.report()
+
+    rows, text = planned(
+        {"name": "a", "accelerator": "T4", "accelerator_samples_per_second": 40}, {"name": "b", "accelerator": "H100"},
+        {"name": "c", "accelerator": "A10G", "accelerator_speed": 0.5},
+    )  # fmt: skip
+    assert [rows[name]["accelerator_samples_per_second"] for name in "abc"] == pytest.approx([40, 100, 50])
+    assert [rows[name]["samples_per_second"] for name in "abc"] == pytest.approx([40, 100, 50], rel=0.02)
+    assert not any(row["is_rate_assumed"] for row in rows.values()) and "Assumed" not in text
+    assert "cheapest and fastest\n" in text
+    rows, text = planned({"name": "a", "accelerator": "T4"}, {"name": "b", "accelerator": "H100"}, {"name": "d"})
+    assert [rows[name]["is_rate_assumed"] for name in "abd"] == [True, False, True]
+    assert "cheapest and fastest, if the assumption below holds" in text and "fastest\n" not in text
+    assert "Assumed: these take 100 samples/s of your network, as this accelerator does: T4 (a); " in text
+    assert "; an accelerator without a name (d). Say what each really takes" in text
+    assert "Assumed" not in ps.plan(report(), cache=0, machines=TABLE).report()  # nothing trains, so no rate is assumed
+
+
+def test_sentences() -> None:
+    """No number has an exponent, every line is in words, and the last one says what to do."""
+    step = {"name": "1e+06/s", "title": "3000/s", "step_seconds": 8 / 3000, "step_sd_seconds": 0.0, "count": 1}
+    forms = {"png": {"cpu": costs(0.0005, 2e4)}, "raw": {"cpu": costs(0.00002, 6e4)}}
+    for made in (report(), report(accelerator=step), report(accelerator=step, forms=forms)):
+        for goal in ({}, {"goal": "storage", "least_rate": 20}):
+            text = ps.plan(made, cache=0, **goal).report()
+            assert not re.search(r"\d(\.\d+)?e[+-]\d", text) and "None" not in text, text
+            assert text.splitlines()[-1].startswith(("Do it: ", "Leave it as it is: "))
+    text = ps.plan(report(accelerator={**step, "step_seconds": 0.08}), cache=0).report()
+    assert "accelerators that are 1 % faster: 1 % more samples/s; holds from 0 to " in text
+    text = ps.plan(report(), cache=0).report()
+    assert re.search(r"  one more core: [\d.]+ % more samples/s; holds from [\d.]+ to [\d.]+, and there are 16\n", text)
+
+
+def test_a_plan_of_a_disturbed_report_says_so_first() -> None:
+    made = report(phases={"warm": {"other_cores": 1.0}})
+    made.data["check"] = {"warm": {"predicted": 40.0, "measured": 30.0, "error": 0.33, "cores": 15.0}}
+    plan = ps.plan(made, cache=0)
+    reason = (
+        "From memory the model expects 40 samples/s, and 30 were measured (+33 %). Other programs used 1 of 16 CPU cores meanwhile."
+    )
+    assert plan.data["check"] == {"trusted": False, "reason": reason}
+    assert plan.report().startswith(f"DISTURBED, do not rely on this plan. {reason} Measure again")
+    assert plan.report().splitlines()[-1].startswith("Leave it as it is: the measurements were disturbed")
+    assert ps.plan(report(), cache=0).data["check"] == {"trusted": True, "reason": ""}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -294,6 +350,8 @@ def test_the_example_of_machines() -> None:
         ({"machines": [{"cores": 4}]}, "machine 1 has no name"),
         ({"machines": [{"name": "a", "cores": 4}]}, r"machine 1 \(a\) has no price_per_hour"),
         ({"machines": [{"name": "a", "cores": 4, "price_per_hour": 1, "ram": 3}]}, "no member 'ram'"),
+        ({"machines": [{"name": "a", "cores": 4, "price_per_hour": 1, "accelerator_speed": 2,
+                        "accelerator_samples_per_second": 9}]}, "say the same"),
         ({"machines": [{"name": "a", "cores": -4, "price_per_hour": 1}]}, "cores is a number of 0 or more"),
         ({"machines": [{"name": "a", "cores": 4, "price_per_hour": 1, "choose": {"cores": {"most": 2, "price_per_hour": 1}}}]},
          "most is below"),

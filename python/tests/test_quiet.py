@@ -71,8 +71,11 @@ def test_an_interrupt_ends_the_waiting(folder: Path) -> None:
         "import sys; from penstock.cli import main; from penstock.stalls.measure import quiet; "
         "quiet._used = lambda seconds: (quiet.time.sleep(0.1), 9.0)[1]; sys.exit(main.main())"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, "analyze", str(folder), "--wait-quiet", "200s"],
-                               stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "analyze", str(folder), "--wait-quiet", "200s"],
+        stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a job in the background ignores it
+    )  # fmt: skip
     assert process.stderr is not None
     line = next(line for line in process.stderr if "waiting up to" in line)
     assert line.startswith("penstock: analyze: other programs use 9 of ")

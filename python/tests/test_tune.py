@@ -80,8 +80,8 @@ def test_a_folder_and_then_its_data_set(folder, tmp_path) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(pixels(packed), pixels(folder), strict=True))
     text = tuned.report()
     tuned.before.data["machine"].update(other_cores=1.5, cores=2.0)
-    assert "uncertain before: other programs used 1.5 of 2 cores" in tuned.report()
-    assert "before" in text and "paid back" in text and "predicted" in text
+    assert "other programs used 1.5 of 2 CPU cores" in tuned.report()
+    assert "before" in text and "that time" in text and "were predicted" in text
     assert "RandomResizedCrop(224)" in text and "assumed" in text and "penstock pack" not in text
     json.dumps(tuned.as_dict(), allow_nan=False)
     assert ps.Plan.load(tuned.plan_file).changes_forms and tuned.plan_file == str(packed) + ".plan.json"
@@ -105,6 +105,27 @@ def test_a_data_set_in_place(folder, tmp_path) -> None:
         ps.tune(path, out=tmp_path / "other.pst", budget="2s")
 
 
+def test_a_disturbed_analysis_is_in_the_question(folder, tmp_path, monkeypatch) -> None:
+    """The question says first that the measurements are not to be trusted; who says yes all the same finds it in the notes."""
+
+    def disturbed(*args, **options):
+        found = analyze(*args, **options)
+        found.data["check"]["warm"] = {"predicted": 45.0, "measured": 30.0, "error": 0.5, "cores": 1.0}
+        return found
+
+    analyze = tune.analyze
+    monkeypatch.setattr(tune, "analyze", disturbed)
+    asked = []
+    tuned = ps.tune(folder, ask=lambda text: asked.append(text) or len(asked) > 1, budget="2.5s", cache=0)
+    assert asked[0].startswith("DISTURBED, do not rely on this plan. From memory the model expects ")
+    assert asked[0].splitlines()[1].startswith("pack ") and tuned.after is None and "answered by no" in tuned.notes[-1]
+    assert tuned.report().startswith("DISTURBED") and tuned.as_dict()["plan"]["check"]["trusted"] is False
+    assert "Leave it as it is: the measurements were disturbed" in tuned.report()
+    tuned = ps.tune(folder, ask=lambda text: asked.append(text) or True, budget="2.5s", cache=0)
+    assert tuned.after is not None and "it was written although the measurements before it were disturbed" in tuned.notes
+    assert tuned.report().startswith("Of the second analysis: DISTURBED")
+
+
 def test_a_loader_of_ones_own(folder, tmp_path) -> None:
     tuned = ps.tune(folder, make=make, budget="2.5s", cache=0, out=tmp_path / "own.pst")
     assert form_of(tmp_path / "own.pst") != "png" and tuned.after.data["subject"]["batch_size"] == 4
@@ -117,7 +138,7 @@ def test_a_loader_of_ones_own(folder, tmp_path) -> None:
 def test_what_is_fast_enough_is_left(folder) -> None:
     tuned = ps.tune(folder, accelerator=20.0, budget="2.5s", cache=0, batch_size=4)
     assert tuned.written_seconds == 0 and tuned.after is not None and not tuned.plan.changes_forms
-    assert "verdict    write nothing" in tuned.report()
+    assert "Leave it as it is: no other form is worth writing." in tuned.report()
 
 
 def test_labels_of_a_label_file_are_packed(folder, tmp_path) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base import outputs
+from ..base.units import duration, size
 from ..data.dataset import Dataset
 from ..data.schema import Image
 from ..data.writer import Writer
@@ -145,9 +146,9 @@ def break_even(convert_seconds: float, before: float, after: float, samples: int
 def text(found: dict[str, Any]) -> list[str]:
     """Returns the comparison in lines."""
     mean = found["nbytes"] / max(found["samples"], 1)
-    lines = [f"storage, {found['samples']} samples of {mean / 1000:.0f} kB, read around the page cache"]
+    lines = [f"How fast storage reads {found['samples']} samples of {size(mean)}, around the page cache:"]
     for row in found["layouts"]:
         lines.append(f"  {row['layout']:6s} {row['order']:8s} {row['samples_per_second']:8.0f} samples/s  "
                      f"{row['nbytes_per_second'] / 1e6:7.0f} MB/s  {row['reads_per_second']:7.0f} reads/s  "
-                     f"{1e6 * row['cpu_seconds']:6.0f} us of CPU a sample")  # fmt: skip
+                     f"{duration(row['cpu_seconds']):>7s} of CPU a sample")  # fmt: skip
     return lines + [f"  {note}" for note in found["notes"]]

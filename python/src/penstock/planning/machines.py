@@ -42,7 +42,7 @@ _RESOURCES = {
     "network_nbytes_per_second": "network",
     "link_nbytes_per_second": "link",
 }
-_NUMBERS = (*_UNITS, "core_speed", "accelerator_speed", "gpu_free", "price_per_hour")
+_NUMBERS = (*_UNITS, "core_speed", "accelerator_speed", "accelerator_samples_per_second", "gpu_free", "price_per_hour")
 _TEXTS = ("name", "accelerator", "source", "notes")
 
 
@@ -83,6 +83,8 @@ def _check(machine: Any, where: str) -> None:
             raise ArgumentError(f"{where}: {key} is a number of 0 or more, not {value!r}")
         elif key == "accelerators" and value > _MOST_ACCELERATORS:
             raise ArgumentError(f"{where}: a machine has at most {_MOST_ACCELERATORS} accelerators, not {value!r}")
+    if machine.get("accelerator_speed") and machine.get("accelerator_samples_per_second"):
+        raise ArgumentError(f"{where}: accelerator_speed and accelerator_samples_per_second say the same: give one of them")
     for key in ("cores", "price_per_hour"):
         if not machine.get(key):
             raise ArgumentError(f"{where} has no {key}")
@@ -219,6 +221,9 @@ def _solved(
         "binding": answer["binding"],
         "utilisation": answer["utilisation"],
         "accelerators": accelerators,
+        "accelerator": machine.get("accelerator", ""),
+        "accelerator_samples_per_second": rate_of(changed),
+        "is_rate_assumed": _is_rate_assumed(machine, report),
         "chosen": chosen,
         "single": _single(solution, price, seconds),
         "stored": sorted({way.form for way, _ in solution.used()}),
@@ -256,10 +261,27 @@ def on(report: Mapping[str, Any], machine: Mapping[str, Any], accelerators: floa
     data["machine"] = own
     n = machine.get("accelerators", 1.0) if accelerators is None else accelerators
     data["subject"]["ranks"] = max(1.0, n)
+    speed = machine.get("accelerator_speed") or 1.0
+    if machine.get("accelerator_samples_per_second") and rate_of(data) > 0:
+        speed = machine["accelerator_samples_per_second"] / rate_of(data)
     for member in ("step_seconds", "step_sd_seconds"):
         if data["accelerator"].get(member):
-            data["accelerator"][member] /= machine.get("accelerator_speed") or 1.0
+            data["accelerator"][member] /= speed
     return data
+
+
+def rate_of(report: Mapping[str, Any]) -> float:
+    """Returns the samples/s that one accelerator of a report takes; 0: it has none."""
+    seconds = report["accelerator"].get("step_seconds") or 0.0
+    return float(report["subject"]["batch_size"] / seconds) if seconds > 0 else 0.0
+
+
+def _is_rate_assumed(machine: Mapping[str, Any], report: Mapping[str, Any]) -> bool:
+    """Whether nobody said how fast a machine's accelerator is at the network of the report, and it is another one."""
+    if machine.get("accelerator_speed") or machine.get("accelerator_samples_per_second") or rate_of(report) <= 0:
+        return False
+    own = {str(report["accelerator"].get(name, "")).lower() for name in ("name", "title")}
+    return str(machine.get("accelerator", "")).lower() not in own - {""}
 
 
 def _choice(machine: Mapping[str, Any], fixed: Mapping[str, float]) -> dict[str, Any]:

@@ -7,17 +7,18 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..base.units import duration, size
+from ..base.units import amount, duration, size
 from ..loading.plan_file import changes_forms
-from ..stalls.text import chain
+from ..stalls.text import chain, limit_words
 from . import layout
 
 _WORTH = 0.02  # of the bytes stored
 _FASTER = 1.05
+_LONG = 30.0  # epochs, after which a plan that has not paid is left
 
 
 def words(data: Mapping[str, Any]) -> str:
-    """Returns the plan in a few words: "60 % pli-small, 40 % raw: 2900 samples/s, 1.4 x"."""
+    """Returns the plan in a few words: "60 % pli-small, 40 % raw: 2,900 samples/s, 1.4 times as fast as now"."""
     forms: dict[str, float] = {}
     whole = sum(part["samples"] for part in data["classes"]) or 1
     for part in data["classes"]:
@@ -26,7 +27,11 @@ def words(data: Mapping[str, Any]) -> str:
             forms[name] = forms.get(name, 0.0) + part["samples"] * way["share"] / whole
     mix = ", ".join(f"{100 * share:.0f} % {name}" for name, share in sorted(forms.items(), key=lambda pair: -pair[1]))
     rate, now = data["predicted"]["samples_per_second"], data["now"]["samples_per_second"]
-    return f"{mix}: {rate:.4g} samples/s, {rate / now:.2f} x"
+    return f"{mix}: {amount(rate)} samples/s, {_times(rate / now)} as now"
+
+
+def _times(gain: float) -> str:
+    return f"{amount(gain)} times as fast" if abs(gain - 1) >= 0.005 else "as fast"
 
 
 def store_words(store: Any) -> str:
@@ -38,49 +43,70 @@ def store_words(store: Any) -> str:
 
 
 def text(data: Mapping[str, Any], commands: bool = True) -> str:
-    """Returns the whole plan. commands: say how it is applied, too."""
-    lines = [*_head(data), "", *_ways(data), "", *_rates(data), *_prices(data), *_need(data), "", *_singles(data)]
-    for part in (_layout(data), _machines(data), [*_conversion(data), verdict(data)], _commands(data) if commands else []):
+    """Returns the whole plan. It ends with whether to do it. commands: say how it is applied, too."""
+    lines = [*warnings(data), *_head(data), "", *_ways(data), "", *_rates(data)]
+    parts = [_prices(data), _need(data), _singles(data), _layout(data), _machines(data), _conversion(data)]
+    parts += [[f"note: {note}" for note in data.get("notes", [])], _commands(data) if commands else [], [verdict(data)]]
+    for part in map(list, parts):
         lines += ["", *part] if part else []
-    return "\n".join(lines + [f"note: {note}" for note in data.get("notes", [])])
+    return "\n".join(lines)
+
+
+def warnings(data: Mapping[str, Any]) -> list[str]:
+    """Returns that the measurements of the plan are not to be trusted, and why; []: they are."""
+    check = data.get("check") or {}
+    if check.get("trusted", True):
+        return []
+    again = "Measure again on a quiet machine; --wait-quiet 60s waits for one."
+    return [f"DISTURBED, do not rely on this plan. {check.get('reason', '')} {again}"]
 
 
 def _head(data: Mapping[str, Any]) -> Iterator[str]:
     machine, step = data["machine"], data["accelerator"]
     storage = machine.get("storage_nbytes_per_second")
-    has = [f"{machine['cores']:g} cores", f"storage of {size(storage)}/s" if storage else "data in memory"]
+    has = [f"{amount(machine['cores'])} CPU cores", f"storage of {size(storage)}/s" if storage else "data in memory"]
     if step.get("step_seconds"):
-        title = step.get("title") or step.get("name")
-        has.append(f"{step.get('count') or 1} x {title}")
+        has.append(_accelerators(str(step.get("title") or step.get("name")), step.get("count") or 1))
     about = data["data"]
-    yield f"{about['path']}: {about['samples']} samples, {size(about['nbytes'])}; {', '.join(has)}"
+    yield f"{about['path']}: {amount(about['samples'])} samples, {size(about['nbytes'])}; {', '.join(has)}"
     if chain(about):
-        yield f"measured with batches of {about['batch_size']}; {chain(about)}"
+        yield f"measured with batches of {amount(about['batch_size'])} samples; {chain(about)}"
+
+
+def _accelerators(title: str, n: float) -> str:
+    """Returns accelerators in words: "8 H100", "2 accelerators of 900 samples/s"."""
+    if title == "step" or title.endswith("/s"):  # what trains has no name, or a rate was given
+        of = "" if title == "step" else f" of {title.removesuffix('/s')} samples/s"
+        title = f"accelerator{'s' if n > 1 else ''}{of}"
+    return f"{amount(n)} {title}"
 
 
 def _ways(data: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{'samples':>9s}  {'now':10s}{'pixels':>16s}  {'share':>7s}  {'stored as':24s}{'cache':10s}decoded by"
+    yield "How the samples are best stored:"
+    yield f"{'samples':>9s}  {'now':10s}{'pixels':>16s}  {'share':>7s}  {'store as':24s}{'cache as':10s}decode on"
     for part in data["classes"]:
         low, high = part["pixels"]
         span = "all" if low == 0 and high is None else f"{low}..{'' if high is None else high}"
         for i, way in enumerate(part["ways"]):
             start = f"{part['samples']:9d}  {part['form']:10s}{span:>16s}" if i == 0 else " " * 37
             where = "CPU" if way["decode"] == "cpu" else "GPU"
-            yield f"{start}  {100 * way['share']:6.1f}%  {store_words(way['store']):24s}{way['cache'] or '-':10s}{where}"
+            cache = {"": "-", "encoded": "stored"}.get(way["cache"] or "", way["cache"])
+            yield f"{start}  {100 * way['share']:6.1f}%  {store_words(way['store']):24s}{cache:10s}{where}"
 
 
 def _rates(data: Mapping[str, Any]) -> Iterator[str]:
     now, then = data["now"], data["predicted"]
-    yield f"now        {_rate(now)}, limited by {now['binding']}"
-    binding = " and ".join(then["binding"]) or "nothing measured"
+    yield f"now        {_rate(now)}, limited by {limit_words(now['binding'])}"
+    binding = " and ".join(map(limit_words, then["binding"])) or "nothing that was measured"
     gain = then["samples_per_second"] / now["samples_per_second"]
-    yield f"planned    {_rate(then)}, limited by {binding}: {gain:.2f} x"
+    yield f"planned    {_rate(then)}, limited by {binding}: {_times(gain)}"
     yield f"stored     {size(data['data']['nbytes'])} now, {size(data['stored_nbytes'])} planned"
     loader = data["loader"]
     form = loader["cache_form"] + (" at the training size" if loader.get("cache_resolution") == "training" else "")
-    kept = f", cache {size(loader['cache_nbytes'])} of {form}" if loader.get("cache") else ", no cache"
-    yield f"loader     {loader['num_workers']} threads, {loader['prefetch']} batches ahead{kept}"
-    if kept != ", no cache" and then["binding"] == ["accelerator"]:
+    form = "images as stored" if form == "stored" else f"images as {form}"
+    kept = f"a cache of {size(loader['cache_nbytes'])} for {form}" if loader.get("cache") else "no cache"
+    yield f"loader     {loader['num_workers']} threads, {loader['prefetch']} batches ahead, {kept}"
+    if loader.get("cache") and then["binding"] == ["accelerator"]:
         yield "           the accelerator is the limit: the cache spares storage and cores, not time; --cache 0 plans without it"
     yield from _schedule(data)
 
@@ -102,56 +128,70 @@ def _sizes(stage: Mapping[str, Any]) -> str:
 
 
 def _rate(found: Mapping[str, Any]) -> str:
-    return f"{found['samples_per_second']:9.4g} samples/s ({found['low']:.4g} to {found['high']:.4g})"
+    return f"{amount(found['samples_per_second']):>9s} samples/s ({amount(found['low'])} to {amount(found['high'])})"
 
 
 def _prices(data: Mapping[str, Any]) -> Iterator[str]:
-    goal = {"rate": "samples/s", "storage": "of the bytes stored", "cost": "of the cost"}[data["goal"]]
+    if data["prices"]:
+        yield "What more would bring, if nothing else changes:"
     for price in data["prices"]:
-        span = ""
-        if "low" in price:
-            low = _amount_of(price["low"] or 0)
-            span = f", from {low} {'on' if price['high'] is None else 'to ' + _amount_of(price['high'])}"
-            span += f" (there are {_amount_of(price['there'])})" if price.get("there") else ""
-        sign = "+" if data["goal"] == "rate" else "-"
-        yield f"worth      one {price['unit']}: {sign}{100 * price['gain']:.2g} % {goal}{span}"
+        gain, there = price["gain"], price.get("there") or 0.0
+        unit = f"one {price['unit']}"
+        if price["resource"] == "accelerator" and there:  # one sample/s is no unit that anybody buys
+            unit, gain = "accelerators that are 1 % faster", 0.01 * gain * there
+        brings = {"rate": "{} more samples/s", "storage": "{} fewer bytes", "cost": "{} less cost of an epoch"}[data["goal"]]
+        yield f"  {unit}: {brings.format(_gain(gain))}{_span(price, there)}"
 
 
-def _amount_of(number: float) -> str:
-    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
+def _gain(part: float) -> str:
+    return f"{amount(100 * part, 2)} %"
 
 
-_NEEDS = {"cores": (1.0, "cores"), "storage": (1e6, "MB/s of storage"), "reads": (1.0, "reads/s"), "cache": (1e9, "GB of cache"),
-          "link": (1e6, "MB/s of link"), "network": (1e6, "MB/s of network"), "gpu": (1.0, "GPUs for preparation")}  # fmt: skip
+def _span(price: Mapping[str, Any], there: float) -> str:
+    """Returns from where to where a price holds."""
+    if "low" not in price:
+        return ""
+    low, high = price["low"] or 0.0, price["high"]
+    holds = f"from {amount(low)} on" if low else "for any number"
+    holds = holds if high is None else f"from {amount(low)} to {amount(high)}"
+    what = " of their samples/s" if price["resource"] == "accelerator" else ""
+    return f"; holds {holds}{what}" + (f", and there are {amount(there)}" if there else "")
+
+
+_NEEDS = {"cores": (1.0, "CPU cores"), "storage": (1e6, "MB/s of storage"), "reads": (1.0, "reads/s"),
+          "cache": (1e9, "GB of cache"), "link": (1e6, "MB/s of link"),
+          "network": (1e6, "MB/s of network"), "gpu": (1.0, "GPUs for preparation")}  # fmt: skip
 
 
 def _need(data: Mapping[str, Any]) -> Iterator[str]:
     need = data["need"]
     if not need:
         return
-    parts = [f"{need['together'][name] / scale:.4g} {unit}" for name, (scale, unit) in _NEEDS.items()
+    parts = [f"{amount(need['together'][name] / scale)} {unit}" for name, (scale, unit) in _NEEDS.items()
              if need["together"].get(name)]  # fmt: skip
-    amounts = " and ".join(parts) or "nothing measured"
+    amounts = " and ".join(parts) or "nothing that was measured"
     if need["is_plan"]:
-        yield f"unmixed    the plan is one form, {need['form']}: {need['rate']:.4g} samples/s take {amounts}"
+        yield f"The plan is one form, {need['form']}: {amount(need['rate'])} samples/s take {amounts}."
     else:
-        alone = f"{need['form']} alone: {need['samples_per_second']:.4g} samples/s"
-        yield f"unmixed    {alone}; {need['rate']:.4g} would take {amounts}"
-        ones = [f"{need[name] / scale:.4g} {unit}" for name, (scale, unit) in _NEEDS.items() if name in need]
-        yield f"           {'one thing more is enough: ' + ' or '.join(ones) if ones else 'no one thing more is enough'}"
+        alone = amount(need["samples_per_second"])
+        yield (f"With one form alone, {need['form']}, this machine gives {alone} samples/s; the plan's "
+               f"{amount(need['rate'])} would take {amounts}.")  # fmt: skip
+        ones = [f"{amount(need[name] / scale)} {unit}" for name, (scale, unit) in _NEEDS.items() if name in need]
+        yield f"Enough for that, of one thing alone: {' or '.join(ones)}." if ones else "No one thing more is enough for that."
     if "price_per_hour" in need:
         currency = (data.get("machines") or {}).get("currency") or ""
-        yield f"           by price: {need['price_per_hour']:.4g} {currency}/h on {need['machine']}, for the rate of its plan there"
+        price = f"{amount(need['price_per_hour'])} {currency} an hour"
+        yield f"One form alone is cheapest on {need['machine']}: {price} at the rate of the plan there."
 
 
 def _singles(data: Mapping[str, Any]) -> Iterator[str]:
-    yield "one form for all samples, with its own best cache and placement:"
+    yield "One form for all samples, each with its own best cache and placement:"
     for row in data["singles"]:
         if "why" in row:
-            yield f"  {row['form']:14s} not possible: {row['why']}"
+            yield f"  {row['form']:14s} is not possible: {row['why']}"
             continue
-        yield (f"  {row['form']:14s} {row['samples_per_second']:9.4g} samples/s  {size(row['stored_nbytes']):>8s}  "
-               f"limited by {row['binding']}")  # fmt: skip
+        yield (f"  {row['form']:14s} {amount(row['samples_per_second']):>9s} samples/s  {size(row['stored_nbytes']):>8s} stored  "
+               f"limited by {limit_words(row['binding'])}")  # fmt: skip
 
 
 def _layout(data: Mapping[str, Any]) -> list[str]:
@@ -160,37 +200,45 @@ def _layout(data: Mapping[str, Any]) -> list[str]:
     lines = layout.text(data["layout"])
     gain = data["convert"].get("of_layout")
     if gain:
-        lines.append(f"  packing as it is takes {duration(gain['seconds'])}: {_paid(gain['break_even_epochs'])}")
+        lines.append(f"  Packing the files as they are takes {duration(gain['seconds'])}; {_paid(gain['break_even_epochs'])}.")
     return lines
 
 
 def _paid(epochs: float | None) -> str:
-    return "by time it never pays" if epochs is None else f"paid back after {epochs:.2g} epochs"
+    if epochs is None:
+        return "it never saves the time that it takes"
+    return f"that time is saved after {amount(epochs, 2)} epochs of training"
 
 
 def _conversion(data: Mapping[str, Any]) -> list[str]:
     convert = data["convert"]
     if not convert["nbytes"]:
         return []
-    return [f"making the forms takes {duration(convert['seconds'])} and writes {size(convert['nbytes'])}: "
-            f"{_paid(convert['break_even_epochs'])}"]  # fmt: skip
+    return [f"Writing these forms takes {duration(convert['seconds'])} and {size(convert['nbytes'])}; "
+            f"{_paid(convert['break_even_epochs'])}."]  # fmt: skip
 
 
 def verdict(data: Mapping[str, Any]) -> str:
-    """Returns whether to write what the plan says, in a sentence."""
+    """Returns whether to do what the plan says, in a sentence: "Do it: ..." or "Leave it as it is: ..."."""
+    if warnings(data):
+        return "Leave it as it is: the measurements were disturbed, and the plan follows from them. Measure again."
     gain = data["predicted"]["samples_per_second"] / data["now"]["samples_per_second"]
+    faster = f"{amount(gain)} times as fast"
     if not changes_forms(data):
-        also = f"; the plan's cache and threads alone make it {gain:.2f} x as fast" if gain > _FASTER else ""
-        return f"verdict    write nothing: no other form is worth it{also}"
+        if gain > _FASTER:
+            return f"Do it: nothing is written, and with the plan's cache and threads the data are loaded {faster}."
+        return "Leave it as it is: no other form is worth writing."
     saved = data["data"]["nbytes"] - data["stored_nbytes"]
-    smaller = f"it stores {size(saved)} less" if saved > _WORTH * data["data"]["nbytes"] else ""
+    smaller = f"{size(saved)} less are stored" if saved > _WORTH * data["data"]["nbytes"] else ""
     epochs = data["convert"]["break_even_epochs"]
     if epochs is None:
-        return f"verdict    {'do it for the storage alone: ' + smaller if smaller else 'leave it: it saves no time'}"
+        return f"Do it: {smaller}, though no time is saved." if smaller else "Leave it as it is: no time is saved."
     also = f", and {smaller}" if smaller else ""
     if epochs <= 1:
-        return f"verdict    do it: one epoch pays for it, each later one is {gain:.2f} x as fast{also}"
-    return f"verdict    do it if you train for more than {epochs:.2g} epochs ({gain:.2f} x as fast){also}"
+        return f"Do it: the first epoch pays for the writing, each later one is {faster}{also}."
+    if epochs <= _LONG or smaller:
+        return f"Do it: from {amount(epochs, 2)} epochs of training on time is saved ({faster}){also}."
+    return f"Leave it as it is: only from {amount(epochs, 2)} epochs of training on is time saved ({faster})."
 
 
 def _machines(data: Mapping[str, Any]) -> list[str]:
@@ -199,22 +247,39 @@ def _machines(data: Mapping[str, Any]) -> list[str]:
         return []
     money = table.get("currency") or ""
     good = [row for row in table["rows"] if "error" not in row]
-    lines = [f"machines ({table.get('date') or 'no date'}), an epoch of the best plan on each:",
+    assumed = [row for row in good if row.get("is_rate_assumed")]
+    prices = f"prices of {table['date']}" if table.get("date") else "prices without a date"
+    lines = [f"Machines ({prices}), and an epoch of the best plan on each:",
              f"  {'':28s}{money + '/h':>8s}{'samples/s':>11s}{'epoch':>9s}{money + '/epoch':>11s}  limited by"]  # fmt: skip
     fastest = max(good, key=lambda row: row["samples_per_second"], default=None)
     for row in table["rows"]:
         if "error" in row:
-            lines.append(f"  {row['name']:28s}not possible: {row['error']}")
+            lines.append(f"  {row['name']:28s}is not possible: {row['error']}")
             continue
         marks = [mark for mark, it in (("cheapest", good[0]), ("fastest", fastest)) if it is row]
-        lines.append(f"  {row['name']:28s}{row['price_per_hour']:8.3f}{row['samples_per_second']:11.4g}"
-                     f"{duration(row['epoch_seconds']):>9s}{row['epoch_cost']:11.4g}  {row['binding']}"
-                     f"{': ' + ' and '.join(marks) if marks else ''}")  # fmt: skip
+        claim = f": {' and '.join(marks)}{', if the assumption below holds' if assumed else ''}" if marks else ""
+        lines.append(f"  {row['name']:28s}{row['price_per_hour']:8.3f}{amount(row['samples_per_second']):>11s}"
+                     f"{duration(row['epoch_seconds']):>9s}{amount(row['epoch_cost']):>11s}  "
+                     f"{limit_words(row['binding'])}{claim}")  # fmt: skip
         if row.get("single") and row["stored"] != [row["single"]["form"]]:
-            lines.append(f"      unmixed, {row['single']['form']}: {row['single']['epoch_cost']:.4g} an epoch")
+            lines.append(f"      with one form alone, {row['single']['form']}: {amount(row['single']['epoch_cost'])} an epoch")
         if row["chosen"]:
             lines.append(f"      with {', '.join(_amount(name, value) for name, value in row['chosen'].items())}")
-    return lines
+    return lines + _assumption(assumed)
+
+
+def _assumption(rows: list[Mapping[str, Any]]) -> list[str]:
+    """Returns the line that says for which machines the rate of the accelerator is not known."""
+    if not rows:
+        return []
+    named: dict[str, list[str]] = {}
+    for row in rows:
+        known = named.setdefault(row.get("accelerator") or "an accelerator without a name", [])
+        known += [row["name"]] if row["name"] not in known else []
+    each = "; ".join(f"{name} ({', '.join(machines)})" for name, machines in named.items())
+    rate = amount(rows[0]["accelerator_samples_per_second"])
+    return [f"  Assumed: these take {rate} samples/s of your network, as this accelerator does: {each}. "
+            "Say what each really takes by accelerator_samples_per_second in the file of machines."]  # fmt: skip
 
 
 def _amount(name: str, value: float) -> str:
@@ -222,7 +287,7 @@ def _amount(name: str, value: float) -> str:
         return f"{value / (1 << 30):.0f} GiB of memory"
     if name.endswith("_nbytes_per_second"):
         return f"{name.removesuffix('_nbytes_per_second')} of {size(value)}/s"
-    return f"{value:.3g} {name.replace('_per_second', '/s')}"
+    return f"{amount(value)} {name.replace('_per_second', '/s')}"
 
 
 def packed_path(path: str) -> str:
@@ -237,7 +302,7 @@ def _commands(data: Mapping[str, Any]) -> list[str]:
     path = data["data"]["path"]
     packed = packed_path(path)
     changes = changes_forms(data)
-    lines = ["what to do with the plan, once it is in a file (penstock plan --out plan.json):"]
+    lines = ["How to apply it, once it is in a file (penstock plan --out plan.json):"]
     if changes and packed != path:
         lines.append(f"  penstock pack {shlex.quote(path)} {shlex.quote(packed)} --plan plan.json")
     elif changes:
@@ -249,5 +314,6 @@ def check(predicted: Mapping[str, Any], samples_per_second: float) -> str:
     """Returns a comparison of a measured rate with the predicted one."""
     rate = predicted["samples_per_second"]
     inside = predicted["low"] <= samples_per_second <= predicted["high"]
-    return (f"predicted {rate:.4g} samples/s ({predicted['low']:.4g} to {predicted['high']:.4g}), measured "
-            f"{samples_per_second:.4g}: {samples_per_second / rate - 1:+.1%}{'' if inside else ', outside the band'}")  # fmt: skip
+    return (f"{amount(rate)} samples/s were predicted ({amount(predicted['low'])} to {amount(predicted['high'])}), and "
+            f"{amount(samples_per_second)} were measured: {samples_per_second / rate - 1:+.1%}"
+            f"{'' if inside else ', outside the band'}")  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..base import options, outputs
 from ..base.public import public
-from ..base.units import duration, size
+from ..base.units import amount, duration, size
 from ..data import pack as packing
 from ..data.dataset import Dataset
 from ..errors import ArgumentError, ExistsError, PenstockError
@@ -24,7 +24,7 @@ from ..stalls.measure import quiet
 from ..stalls.measure.run import analyze, seconds_of
 from ..stalls.measure.usual import usual
 from ..stalls.report import Report
-from ..stalls.text import bar, doubts
+from ..stalls.text import bar, doubts, warnings
 from . import layout, solver, text
 from . import plan as _plan
 from .plan import Plan
@@ -96,23 +96,29 @@ class Tuned:
 
     def report(self) -> str:
         """Returns before and after as text for a terminal."""
-        lines = [text.text(self.plan.data, commands=False), "", f"{'':24s}{'before':>14s}{'after':>14s}"]
+        second = [] if self.after is None else warnings(self.after.data)
+        lines = [f"Of the second analysis: {warning}." for warning in second]
+        lines += [text.text(self.plan.data, commands=False), "", f"{'':24s}{'before':>14s}{'after':>14s}"]
         reports = [self.before] if self.after is None else [self.before, self.after]
         for name, title in (("warm", "samples/s from memory"), ("cold", "samples/s from storage")):
             rates = [r.data["phases"].get(name, {}).get("samples_per_second") for r in reports]
             if all(rates):
-                gain = f"   {rates[1] / rates[0]:.2f} x" if len(rates) == 2 else ""
-                lines.append(f"{title:24s}" + "".join(f"{rate:14.0f}" for rate in rates) + gain)
+                gain = f"   {amount(rates[1] / rates[0])} times as fast" if len(rates) == 2 else ""
+                lines.append(f"{title:24s}" + "".join(f"{amount(rate):>14s}" for rate in rates) + gain)
         lines.append(f"{'on storage':24s}" + "".join(f"{size(n):>14s}" for n in self.nbytes if n))
+        waits = "waiting for u: upload, p: preparation, f: storage"
+        if any(one.data["stall"] for one in reports):
+            lines.append(f"Where the accelerator's time goes (#: computing, s: a slower step, {waits}):")
         for one, title in zip(reports, ("before", "after"), strict=False):
-            lines += [f"{title}, {phase:5s} {bar(parts)}" for phase, parts in one.data["stall"].items()]
+            lines += [f"  {title + ', ' + phase:13s} [{bar(parts):40s}]" for phase, parts in one.data["stall"].items()]
             lines += [f"uncertain {title}: {doubt}" for doubt in doubts(one.data)]
         if self.written_seconds:
             epochs = self.break_even()
-            paid = f"paid back after {epochs:.2g} epochs" if math.isfinite(epochs) else "by time it never pays"
-            lines.append(f"written in {duration(self.written_seconds)}: {paid}")
+            paid = f"that time is saved after {amount(epochs, 2)} epochs of training"
+            paid = paid if math.isfinite(epochs) else "it never saves the time that it takes"
+            lines.append(f"Writing took {duration(self.written_seconds)}; {paid}.")
         if self.plan_file is not None and self.after is not None:
-            lines.append(f"train with it: ps.Loader({self.data!r}, ..., plan={self.plan_file!r})")
+            lines.append(f"Train with it: ps.Loader({self.data!r}, ..., plan={self.plan_file!r})")
         return "\n".join(lines + [f"note: {note}" for note in self.notes])
 
     def __str__(self) -> str:
@@ -144,7 +150,9 @@ def tune(
         out: where a folder is packed to; None: beside it, with the suffix ".pst".
         make: called with (path, plan) and returns the Loader of the training. The plan is None before, and is for
             ``Loader(..., plan=plan)`` afterwards. None: the loader that :func:`penstock.analyze` assumes for a path.
-        ask: called with a question before any data are written; True: go on. None: nothing is asked.
+        ask: called with a question before any data are written; True: go on. None: nothing is asked. If the analysis was
+            disturbed (its ``check`` is not to be trusted), the question says so first; without a question the data are written
+            all the same, and a note says so.
         budget: about how long all measurements may take: seconds, or "60s", "2min".
         wait_quiet: as for :func:`penstock.analyze`, before each of the two analyses.
         accelerator, accelerators, batch_size: as for :func:`penstock.analyze`. A loader of ``make`` has its own batch size.
@@ -310,7 +318,10 @@ def _agreed(tuned: Tuned, places: _Places, ask: Callable[[str], bool] | None) ->
     about = f"write {size(convert['nbytes'])}, in about {duration(convert['seconds'])}?"
     folder = places.dataset.is_folder
     question = f"pack {tuned.data} to {places.target}: {about}" if folder else f"change {tuned.data} in place: {about}"
-    if ask is None or ask(question):
+    disturbed = text.warnings(tuned.plan.data)
+    if ask is None or ask("\n".join([*disturbed, question])):
+        if disturbed:
+            tuned.notes.append("it was written although the measurements before it were disturbed")
         return True
     tuned.notes.append("nothing was written: the question was answered by no")
     return False
