@@ -66,6 +66,7 @@ def page(name: str, test: str = "test_page") -> str:
     return f"test_readme.py::{test}[docs/guide/{name}.md]"
 
 
+APART = ("torchvision", "torchaudio")  # installed into a folder of their own, as scripts/setup_venv.sh does
 EXTRAS = ("plan", "view", "audio", "search", "torch", "test")
 PARTS = (
     Part("numpy", ("test_loader_arrays.py",), extra=True),
@@ -78,6 +79,7 @@ PARTS = (
     Part("transformers", (page("hf-trainer"),), needs=("accelerate",), torch=True),
     Part("accelerate", (page("hf-trainer"),), needs=("transformers",), torch=True),
     Part("torchvision", ("test_torchvision.py",), torch=True),
+    Part("torchaudio", ("test_audio.py", "-k", "torchaudio"), torch=True),
     Part("prometheus-client", ("test_meter.py", "-k", "prometheus")),
     Part("pycocotools", ("test_imports.py", "-k", "pycocotools")),
     Part("webdataset", (page("from-webdataset", "test_peers"),), torch=True),
@@ -289,8 +291,8 @@ def install(session: Session, part: Part, versions: dict[str, str]) -> str:
     kept = session.folder / "constraints.txt"
     kept.write_text(f"torch=={versions['torch']}\n" if "torch" in versions else "")
     words = ["install", "--quiet", "--upgrade", "--constraint", kept]
-    if part.name == "torchvision":  # beside a torch of another build: python/tests/conftest.py helps its import
-        words = ["install", "--quiet", "--no-deps", "--target", session.folder / "venv" / "torchvision"]
+    if part.name in APART:  # beside a torch of another build: python/tests/conftest.py helps its import
+        words = ["install", "--quiet", "--no-deps", "--upgrade", "--target", session.folder / "venv" / "references"]
     status, output = session.pip(*words, part.name, *part.needs)
     return "" if status == 0 else "time was over" if status == 124 else f"pip: {last_line(output)}"
 
@@ -305,9 +307,9 @@ def try_part(session: Session, part: Part) -> tuple[str, str]:
 
 
 def version_of(session: Session, part: Part, versions: dict[str, str]) -> str:
-    if part.name == "torchvision":
-        found = next((session.folder / "venv" / "torchvision").glob("torchvision-*.dist-info"), None)
-        return found.name.removeprefix("torchvision-").removesuffix(".dist-info") if found else ""
+    if part.name in APART:
+        found = next((session.folder / "venv" / "references").glob(f"{part.name}-*.dist-info"), None)
+        return found.name.removeprefix(f"{part.name}-").removesuffix(".dist-info") if found else ""
     return versions.get(part.name, "")
 
 

@@ -4,8 +4,8 @@
 #   scripts/setup_venv.sh build    pip, the build requirements of the Python package, HiGHS, Pillow, cmake and ninja where the
 #                                  system's are missing or old
 #   scripts/setup_venv.sh check    what tests, the demo and the examples import: pytest, pytest-xdist, numpy, torch, Pillow,
-#                                  torchvision, Optuna, Lightning, Transformers; HiGHS for C programs; ruff, codespell,
-#                                  clang-tidy, mypy and pre-commit
+#                                  torchvision, torchaudio, pycocotools, Optuna, Lightning, Transformers; HiGHS for C programs;
+#                                  ruff, codespell, clang-tidy, mypy and pre-commit
 #   scripts/setup_venv.sh site     what builds the documents as a site: Sphinx, MyST, Furo
 #
 # PYTHON names the interpreter (3.11 or later); otherwise the first suitable one is taken. torch: on x86-64 Linux PyPI's wheel
@@ -58,11 +58,12 @@ build)
     ;;
 check)
     install pytest pytest-xdist mypy ruff codespell clang-tidy pre-commit numpy torch pillow prometheus-client
-    # The reference of tests. Its wheel is linked against the CUDA build of torch, and its import fails beside another one
-    # unless it is helped (torchvision_v2 of python/tests/conftest.py). So it has a folder of its own: libraries that find it in
-    # the virtual environment, as Lightning does, would import it.
-    install --no-deps --upgrade --target .venv/torchvision torchvision ||
-        echo "setup_venv.sh: no torchvision: test_torchvision.py will be skipped" >&2
+    # The references of tests. Their wheels are linked against the CUDA build of torch, and their import fails beside another
+    # one unless it is helped (torchvision_v2 and torchaudio_itself of python/tests/conftest.py). So they have a folder of their
+    # own: libraries that find them in the virtual environment, as Lightning and Transformers do, would import them.
+    install --no-deps --upgrade --target .venv/references torchvision torchaudio ||
+        echo "setup_venv.sh: no torchvision and torchaudio: tests beside them will be skipped" >&2
+    install pycocotools || echo "setup_venv.sh: no pycocotools: tests beside it will be skipped" >&2
     # The last wheels of HiGHS that have its library for C programs beside the Python module.
     .venv/bin/python -m pip install --quiet --no-deps --upgrade --target .venv/highs 'highspy==1.15.*' ||
         echo "setup_venv.sh: no library of HiGHS: tests/plan will be skipped" >&2

@@ -31,9 +31,7 @@ N = len(CLASSES) * PER_CLASS
 
 def torchvision_v2(module_level: bool = False) -> ModuleType:
     """torchvision.transforms.v2; skips the test, or all of its file, where torchvision is not installed."""
-    apart = Path(sys.prefix) / "torchvision"  # where scripts/setup_venv.sh puts it
-    if apart.is_dir() and str(apart) not in sys.path:
-        sys.path.append(str(apart))
+    _find_references()
     if importlib.util.find_spec("torchvision") is None:
         pytest.skip("torchvision is not installed (scripts/setup_venv.sh check)", allow_module_level=module_level)
     try:
@@ -51,6 +49,31 @@ def torchvision_v2(module_level: bool = False) -> ModuleType:
 
 
 _torchvision_operators: dict[str, object] = {}  # lives as long as the tests
+
+
+def torchaudio_itself() -> ModuleType:
+    """torchaudio with its transforms; skips the test where it is not installed."""
+    _find_references()
+    if importlib.util.find_spec("torchaudio") is None:
+        pytest.skip("torchaudio is not installed (scripts/setup_venv.sh check)")
+    try:
+        import torchaudio
+    except OSError:
+        # Its own library is linked against another build of torch. The operations that are compared need none.
+        stand_in = ModuleType("torchaudio._extension")
+        vars(stand_in).update(_IS_TORCHAUDIO_EXT_AVAILABLE=False, _IS_ALIGN_AVAILABLE=False, fail_if_no_align=lambda f: f)
+        sys.modules["torchaudio._extension"] = stand_in
+        import torchaudio
+    import torchaudio.transforms
+
+    return torchaudio
+
+
+def _find_references() -> None:
+    """Adds the folder where scripts/setup_venv.sh puts torchvision and torchaudio to where modules are looked for."""
+    apart = Path(sys.prefix) / "references"
+    if apart.is_dir() and str(apart) not in sys.path:
+        sys.path.append(str(apart))
 
 
 def needs_highs() -> pytest.MarkDecorator:

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import penstock as ps
-from conftest import wav
+from conftest import torchaudio_itself, wav
 from flat import keywords
 from penstock import _native
 from penstock import transforms as T
@@ -166,11 +166,20 @@ def test_mfcc(tmp_path, norm):
 
 
 def test_torchaudio_itself(tmp_path):
-    """Where torchaudio is installed."""
-    transforms = pytest.importorskip("torchaudio.transforms")
+    transforms = torchaudio_itself().transforms
+    mel = {"n_fft": 512, "hop_length": 160, "n_mels": 40, "norm": "slaney", "mel_scale": "slaney"}
     x = sound(RATE, 8000)
-    for ours, theirs in ((T.MelSpectrogram(RATE, n_mels=64), transforms.MelSpectrogram(RATE, n_mels=64)),
-                         (T.MFCC(), transforms.MFCC()), (T.Resample(11025), transforms.Resample(RATE, 11025))):
+    for ours, theirs in (
+        (T.Resample(11025), transforms.Resample(RATE, 11025)),
+        (T.Gain(-6), transforms.Vol(-6, "db")),
+        (T.Spectrogram(), transforms.Spectrogram()),
+        (T.Spectrogram(441, 400, 100, power=1.0, center=False), transforms.Spectrogram(441, 400, 100, power=1.0, center=False)),
+        (T.MelSpectrogram(RATE, n_mels=64), transforms.MelSpectrogram(RATE, n_mels=64)),
+        (T.MelSpectrogram(RATE, **mel), transforms.MelSpectrogram(RATE, **mel)),
+        (T.LogMel(RATE, **mel), torch.nn.Sequential(transforms.MelSpectrogram(RATE, **mel), transforms.AmplitudeToDB(top_db=80))),
+        (T.MFCC(), transforms.MFCC()),
+        (T.MFCC(RATE, 13, None, True), transforms.MFCC(RATE, 13, norm=None, log_mels=True)),
+    ):  # fmt: skip
         close(one(tmp_path, float_wav(x, RATE), [ours]), theirs(torch.from_numpy(x)), 3e-5)
 
 
