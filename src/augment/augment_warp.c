@@ -418,7 +418,8 @@ static void make_view(const struct psti_run *run, const struct pst_op *op,
 }
 
 /* The displacements of an elastic warp, for x and then for y, in pixels: noise from -1 to 1,
- * blurred, times alpha over the height (y: the width) and half the side, as torchvision has it. */
+ * blurred, times half of alpha, as torchvision 0.28 has it. (Older ones divide x by the height and y
+ * by the width, so that alpha means other pixels in each axis.) */
 static enum pst_status make_shifts(struct psti_run *run, const struct psti_step *step,
                                    struct pst_error *err)
 {
@@ -442,8 +443,7 @@ static enum pst_status make_shifts(struct psti_run *run, const struct psti_step 
         const float both_sigma[2] = {op->sigma[axis], op->sigma[axis]};
         if (op->sigma[axis] > 0)
             status = psti_augment_blur_plane(run, plane, height, width, both_taps, both_sigma, err);
-        double side = axis == 0 ? width : height, other = axis == 0 ? height : width;
-        float scale = (float)(op->alpha[axis] / other * side * 0.5);
+        float scale = op->alpha[axis] * 0.5f;
         for (size_t i = 0; i < n; i++)
             plane[i] *= scale;
     }

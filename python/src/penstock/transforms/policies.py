@@ -349,6 +349,7 @@ class RandomPerspective(Transform):
 class ElasticTransform(Transform):
     """Moves every pixel by smooth noise: strength ``alpha``, smoothness ``sigma`` in pixels (at most 31), for x and y.
 
+    A pixel moves by ``alpha / 2`` pixels times noise within -1 to 1 that was blurred with ``sigma``.
     Images and masks; boxes and keypoints cannot follow. Its cost is that of a blur with 8 sigma taps.
     """
 
