@@ -307,7 +307,7 @@ def test_rates_of_accelerators() -> None:
     assert not any(row["is_rate_assumed"] for row in rows.values()) and "Assumed" not in text
     assert "cheapest and fastest\n" in text
     rows, text = planned({"name": "a", "accelerator": "T4"}, {"name": "b", "accelerator": "H100"}, {"name": "d"})
-    assert [rows[name]["is_rate_assumed"] for name in "abd"] == [True, False, True]
+    assert [rows[name]["is_rate_assumed"] for name in ("a", "b", "d")] == [True, False, True]
     assert "cheapest and fastest, if the assumption below holds" in text and "fastest\n" not in text
     assert "Assumed: these take 100 samples/s of your network, as this accelerator does: T4 (a); " in text
     assert "; an accelerator without a name (d). Say what each really takes" in text

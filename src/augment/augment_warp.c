@@ -418,8 +418,8 @@ static void make_view(const struct psti_run *run, const struct pst_op *op,
 }
 
 /* The displacements of an elastic warp, for x and then for y, in pixels: noise from -1 to 1,
- * blurred, times half of alpha, as torchvision 0.28 has it. (Older ones divide x by the height and y
- * by the width, so that alpha means other pixels in each axis.) */
+ * blurred, times half of alpha, as torchvision 0.28 has it. (Older ones divide x by the height and
+ * y by the width, so that alpha means other pixels in each axis.) */
 static enum pst_status make_shifts(struct psti_run *run, const struct psti_step *step,
                                    struct pst_error *err)
 {

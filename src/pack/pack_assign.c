@@ -235,10 +235,9 @@ static enum pst_status check_resize(struct psti_pack_plan *plan, bool resumes,
                       : resumes        ? "when resuming: begin anew"
                       : n_images > 1   ? "of samples with several images"
                                        : NULL;
-    return why == NULL
-               ? PST_OK
-               : psti_fail(err, PST_ERROR_ARGUMENT, "pack",
-                           "the plan: \"resize\" of a \"store\" is not possible %s", why);
+    return why == NULL ? PST_OK
+                       : psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                                   "the plan: \"resize\" of a \"store\" is not possible %s", why);
 }
 
 enum pst_status psti_pack_assign(struct psti_pack_plan *plan,

@@ -16,10 +16,9 @@
 /* The model's own error where every cost is known: two standard deviations of it, by assumption. */
 #define BAND_OF_MODEL 0.05
 
-static const char *const names[PSTI_STALL_N_RESOURCES] = {"accelerator", "cores", "workers",
-                                                          "storage",     "reads", "network",
-                                                          "link",        "gpu",   "cache",
-                                                          "copying"};
+static const char *const names[PSTI_STALL_N_RESOURCES] = {
+    "accelerator", "cores", "workers", "storage", "reads",
+    "network",     "link",  "gpu",     "cache",   "copying"};
 
 const char *psti_stall_resource_name(uint32_t i)
 {

@@ -75,7 +75,7 @@ struct psti_stall_setup {
     double batch_cpu_seconds; /* of the training thread for taking over one batch */
     double ranks;             /* accelerators of one job on this machine, 1 or more */
     double jobs;              /* jobs on this machine, each with its own accelerators, 1 or more */
-    double hosts; /* machines over which each job's cache is partitioned, 1 or more */
+    double hosts;             /* machines over which each job's cache is partitioned, 1 or more */
     /* Steps of a rank in one epoch. Nothing is prepared between two epochs, so the first batch of
      * each is waited for. 0: epochs never end. */
     double batches_per_epoch;

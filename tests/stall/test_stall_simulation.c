@@ -235,16 +235,12 @@ static double simulated_pair(const struct pair *pair, int n)
 
 static void test_pair(void **state)
 {
-    static const struct pair cases[] = {{0.1, 0, 0.1, 0, 2, INT_MAX, 0},
-                                        {0.1, 0.3, 0.1, 0.1, 2, INT_MAX, 0},
-                                        {0.1, 0.4, 0.1, 0.4, 2, INT_MAX, 0},
-                                        {0.1, 0.4, 0.1, 0.4, 8, INT_MAX, 0},
-                                        {0.1, 0.3, 0.11, 0.05, 2, INT_MAX, 0},
-                                        {0.1, 0.3, 0.09, 0.05, 2, INT_MAX, 0},
-                                        {0.1, 0.5, 0.15, 0.1, 1, INT_MAX, 0},
-                                        {0.1, 0.5, 0.05, 0.1, 1, INT_MAX, 0},
-                                        {0.1, 0.1, 1.0, 0.1, 2, INT_MAX, 0},
-                                        {1.0, 0.1, 0.1, 0.1, 2, INT_MAX, 0}};
+    static const struct pair cases[] = {
+        {0.1, 0, 0.1, 0, 2, INT_MAX, 0},       {0.1, 0.3, 0.1, 0.1, 2, INT_MAX, 0},
+        {0.1, 0.4, 0.1, 0.4, 2, INT_MAX, 0},   {0.1, 0.4, 0.1, 0.4, 8, INT_MAX, 0},
+        {0.1, 0.3, 0.11, 0.05, 2, INT_MAX, 0}, {0.1, 0.3, 0.09, 0.05, 2, INT_MAX, 0},
+        {0.1, 0.5, 0.15, 0.1, 1, INT_MAX, 0},  {0.1, 0.5, 0.05, 0.1, 1, INT_MAX, 0},
+        {0.1, 0.1, 1.0, 0.1, 2, INT_MAX, 0},   {1.0, 0.1, 0.1, 0.1, 2, INT_MAX, 0}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct pair *c = &cases[i];
@@ -283,10 +279,11 @@ static double predicted_pair(const struct pair *pair)
 static void test_epochs_begin_with_nothing_prepared(void **state)
 {
     static const int per_epoch[] = {1, 2, 8, 100};
-    static const struct pair cases[] = {
-        {0.1, 0, 0.1, 0, 2, 0, 0},        {0.1, 0.1, 0.02, 0.1, 2, 0, 0},
-        {0.02, 0.1, 0.1, 0.1, 2, 0, 0.5}, {0.1, 0.2, 0.11, 0.05, 4, 0, 0},
-        {0.1, 0.2, 0.09, 0.05, 2, 0, 0.1}};
+    static const struct pair cases[] = {{0.1, 0, 0.1, 0, 2, 0, 0},
+                                        {0.1, 0.1, 0.02, 0.1, 2, 0, 0},
+                                        {0.02, 0.1, 0.1, 0.1, 2, 0, 0.5},
+                                        {0.1, 0.2, 0.11, 0.05, 4, 0, 0},
+                                        {0.1, 0.2, 0.09, 0.05, 2, 0, 0.1}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (size_t k = 0; k < sizeof per_epoch / sizeof per_epoch[0]; k++) {
@@ -322,8 +319,10 @@ static void test_largest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hits),    cmocka_unit_test(test_page_cache_of_the_paper),
-        cmocka_unit_test(test_workers), cmocka_unit_test(test_pair),
+        cmocka_unit_test(test_hits),
+        cmocka_unit_test(test_page_cache_of_the_paper),
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_pair),
         cmocka_unit_test(test_epochs_begin_with_nothing_prepared),
         cmocka_unit_test(test_largest),
     };

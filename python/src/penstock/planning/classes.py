@@ -146,8 +146,8 @@ def _by_size(form: str, images: list[_Seen], scale: float) -> list[Class]:
     cuts: list[int | None] = [0]
     if len(images) >= 64 and high > _WIDE * max(low, 1):
         whole = np.cumsum(sizes) / sizes.sum()
-        for part in range(1, _MOST_SIZES):
-            cut = int(sizes[np.searchsorted(whole, part / _MOST_SIZES)])
+        for i in range(1, _MOST_SIZES):
+            cut = int(sizes[np.searchsorted(whole, i / _MOST_SIZES)])
             if cut > max(cuts[-1] or 0, sizes[0]):
                 cuts.append(cut)
     cuts.append(None)

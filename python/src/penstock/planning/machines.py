@@ -256,7 +256,7 @@ def on(report: Mapping[str, Any], machine: Mapping[str, Any], accelerators: floa
     own = {"cores": machine["cores"], "core_speed": machine.get("core_speed", 1.0), "page_cache_nbytes": 0.0, "cache_nbytes": 0.0}
     for member in ("storage_nbytes_per_second", "reads_per_second", "network_nbytes_per_second", "link_nbytes_per_second"):
         own[member] = machine.get(member, 0.0)
-    own["gpu_free"] = machine.get("gpu_free", data["machine"].get("gpu_free") or 1.0)
+    own["gpu_free"] = machine.get("gpu_free", _ways.gpu_free(data))
     own["gpu_interference"] = data["machine"].get("gpu_interference", 0.0)
     data["machine"] = own
     n = machine.get("accelerators", 1.0) if accelerators is None else accelerators

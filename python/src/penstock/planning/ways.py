@@ -525,7 +525,7 @@ def predict(
 
 
 def _most_workers(made: Mapping[str, Any]) -> int:
-    return max(1, math.ceil(made["cores"] / max(1.0, made.get("ranks", 1.0) * made.get("jobs", 1.0))))
+    return int(max(1, math.ceil(made["cores"] / max(1.0, made.get("ranks", 1.0) * made.get("jobs", 1.0)))))
 
 
 def _rate(made: Mapping[str, Any], workers: int, prefetch: int) -> float:

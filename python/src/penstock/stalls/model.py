@@ -236,7 +236,7 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
 def _epoch_of(subject: Mapping[str, Any], made: Mapping[str, Any]) -> float:
     """Returns a rank's batches of one epoch: those of the report, by the size of batches and the number of ranks."""
     whole = subject["batches_per_epoch"] * subject["batch_size"] * subject.get("ranks", 1)
-    return max(1.0, whole / (made["batch_size"] * made["ranks"]))
+    return float(max(1.0, whole / (made["batch_size"] * made["ranks"])))
 
 
 def _cpu_band(report: Mapping[str, Any], cores: float) -> float:

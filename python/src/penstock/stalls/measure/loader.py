@@ -195,7 +195,7 @@ class LoaderSubject:
 
     def _look(self) -> Look:
         if self._looked is None:
-            self._looked = Look(self.dataset, self.image or "image", self._random.permutation(self.numbers))
+            self._looked = Look(self.dataset, self.image or "image", self._random.permutation(self.numbers).tolist())
         return self._looked
 
     def mean_item_nbytes(self, kind: str | None = None) -> float:

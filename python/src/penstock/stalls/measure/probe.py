@@ -409,8 +409,8 @@ def costs(
         found.notes += whole.notes()
         if stored in found.forms:
             deviation = statistics.pstdev(min(of_one) for of_one in times[stored])
-            for demands in found.forms[stored].values():
-                demands["cpu_sd_seconds"] = deviation * demands["cpu_seconds"] / found.forms[stored]["cpu"]["cpu_seconds"]
+            for of_place in found.forms[stored].values():
+                of_place["cpu_sd_seconds"] = deviation * of_place["cpu_seconds"] / found.forms[stored]["cpu"]["cpu_seconds"]
             found.stages["fetch"] = probe.fetch_cpu(stored, each)
             kept = {name: probe.training(stored, name, each / 2) for name in keeps}
             found.kept = {name: demands for name, demands in kept.items() if demands is not None}
