@@ -20,7 +20,7 @@ from penstock.planning import classes as _plan_classes
 from penstock.planning import layout, machines
 from penstock.planning import ways as _plan_ways
 from penstock.report import Report
-from penstock.stalls.measure import probe
+from penstock.stalls.measure import probe, survey
 
 pytestmark = needs_highs()
 
@@ -386,9 +386,9 @@ def test_classes_of_a_folder(tmp_path) -> None:
 
 def test_the_probe_takes_images_of_all_sizes() -> None:
     numbers, sizes = [7, 3, 9, 1, 5], [70.0, 30.0, 90.0, 10.0, 50.0]
-    assert probe.spread(numbers, sizes, 1) == [5]
-    assert probe.spread(numbers, sizes, 2) == [3, 7]
-    assert probe.spread(numbers, sizes, 9) == [1, 3, 5, 7, 9]
+    assert survey.spread(numbers, sizes, 1) == [5]
+    assert survey.spread(numbers, sizes, 2) == [3, 7]
+    assert survey.spread(numbers, sizes, 9) == [1, 3, 5, 7, 9]
 
 
 @pytest.mark.parametrize("packed", [False, True])

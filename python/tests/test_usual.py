@@ -139,7 +139,8 @@ def test_a_plan_says_it_too(people: Path, tmp_path: Path) -> None:
     done = run(tmp_path, "plan", str(people), "--size", "32", "--per-box", "labels,keypoints", "--budget", "2s", "--no-layout",
                "--as", "mlperf:unet3d:h100", "--out", "plan.json", "--quiet")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "measured with batches of 7 samples; RandomResizedCrop(32x32), RandomHorizontalFlip, Normalize(...) (assumed" in done.stdout
+    said = "measured with batches of 7 samples; RandomResizedCrop(32x32), RandomHorizontalFlip, Normalize(...) (assumed"
+    assert said in done.stdout
     data = ps.Plan.load(tmp_path / "plan.json").data["data"]
     assert data["batch_size"] == 7 and data["assumed"] == ["batch_size", "transforms"]
     assert data["per_box"] == ["labels", "keypoints"]
