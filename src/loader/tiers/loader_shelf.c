@@ -280,12 +280,11 @@ static struct psti_shelf_item *add_item(struct psti_shelf *shelf, struct place p
                                         const struct psti_loader_source *source, uint32_t i_field,
                                         size_t nbytes)
 {
-    struct psti_shelf_item *item = shelf->free;
     size_t capacity = 0;
     void *buffer = nbytes ? take_buffer(shelf, nbytes, &capacity) : NULL;
     if (nbytes && !buffer)
         return NULL;
-    item = shelf->free; /* taking a buffer may have freed some */
+    struct psti_shelf_item *item = shelf->free; /* taking a buffer may have freed some */
     if (item)
         shelf->free = item->next;
     else
