@@ -25,9 +25,11 @@ FORKS = "it forks beside the loader's threads"
 WITHOUT_ASAN = {
     "tests/test_leaks.py": "memory that was freed stays resident, in quarantine",
     "tests/test_bad_input.py::test_memory_stays_over_many_epochs": "memory that was freed stays resident, in quarantine",
+    "tests/test_functions.py::test_an_exception_while_workers_end[fork]": FORKS,
     "tests/test_host_cache.py::test_images_in_workers_of_torch_are_one_copy[fork]": "it forks beside the session's thread",
     "tests/test_loader_order.py::test_a_fork_after_the_last_batch_ends_there": FORKS,
     "tests/test_loader_ranks.py::test_a_loader_made_before_its_processes": FORKS,
+    "tests/test_torch.py::test_epochs_that_repeat_their_augmentations_are_warned_of[2]": FORKS,
     "tests/test_readme.py::test_page[docs/guide": "pages of the guide start compilers, services and packages of others",
     "tests/test_readme.py::test_peers": "the same",
     "tests/test_import.py": "times and names of what an import loads are those of the sanitizer",
