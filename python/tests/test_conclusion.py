@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.report import Report
-from penstock.stalls import conclusion, html
+from penstock.stalls import conclusion, html, model
 from penstock.stalls import text as words
 from penstock.stalls.measure import finish
 from test_whatif import data as made_data
@@ -178,3 +178,9 @@ def test_another_machine_is_predicted() -> None:
     there = Report(data).with_machine({"cores": 2})
     assert "(predicted)" in words.title(there.data) and "predicted" in dict(words.bars(there.data))
     assert dict(words.bars(data)) == data["stall"]
+
+
+@pytest.mark.parametrize("resource", model.RESOURCES)
+def test_each_resource_has_words_and_is_the_cause_of_a_wait(resource: str) -> None:
+    assert words.limit_words(resource) != resource
+    assert conclusion.cause_of(resource) in conclusion.LIMITS

@@ -22,7 +22,13 @@ PLACES = {"warm": "from memory", "cold": "from storage"}
 _CAUSES = {
     "accelerator": "accelerator", "cores": "prepare", "workers": "prepare", "gpu": "prepare", "link": "upload",
     "storage": "fetch", "reads": "fetch", "network": "fetch", "cache": "fetch",
+    "copying": "prepare",  # what is fetched comes from memory, too
 }  # fmt: skip
+
+
+def cause_of(resource: str) -> str:
+    """Returns the part of the waiting that a resource of the model is the cause of, or "accelerator"."""
+    return _CAUSES[resource]
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,7 @@ def _predicted(answer: model.Answer) -> dict[str, float]:
     compute = min(max(answer.utilisation, 0.0), 1.0)
     prepare, fetch = max(answer.prep_stall, 0.0), max(answer.fetch_stall, 0.0)
     if prepare + fetch <= 0:
-        fetch = 1.0 if _CAUSES.get(answer.binding) == "fetch" else 0.0
+        fetch = 1.0 if cause_of(answer.binding) == "fetch" else 0.0
         prepare = 1.0 - fetch
     scale = (1 - compute) / (prepare + fetch)
     found = {"compute": compute, "slowed": 0.0, "upload": 0.0, "prepare": prepare * scale, "fetch": fetch * scale}
@@ -151,11 +157,11 @@ def conflict(data: Mapping[str, Any]) -> str:
     if found is None or check is None or "limit" not in check:
         return ""
     one = found.most / found.n  # the check is of one accelerator
-    expected = "accelerator" if check["predicted"] >= (1 - FED) * one else _CAUSES.get(check["limit"], check["limit"])
+    expected = "accelerator" if check["predicted"] >= (1 - FED) * one else cause_of(check["limit"])
     if expected == found.limit:
         return ""
     return (
-        f"The model expects another limit: {LIMITS.get(expected, expected)}, at {amount(check['predicted'])} samples/s. Measured "
+        f"The model expects another limit: {LIMITS[expected]}, at {amount(check['predicted'])} samples/s. Measured "
         f"were {amount(check['measured'])} samples/s, and the limit was {LIMITS[found.limit]}; the accelerator waited "
         f"{percent(found.wait)} of its time"
     )

@@ -26,6 +26,7 @@ RESOURCES = {
     "accelerator": "the accelerator", "cores": "CPU cores", "workers": "the number of workers", "storage": "bytes/s of storage",
     "reads": "reads/s of storage", "network": "the network", "link": "the link to the accelerator",
     "gpu": "preparation on the GPU", "cache": "the cache", "quota": "the room on storage",
+    "copying": "copying out of the page cache",
 }  # fmt: skip
 PHASES = {
     "resident": "one batch, again and again",
