@@ -54,6 +54,12 @@ def boot() -> str:
         return ""
 
 
+def seconds(value: float | str) -> float | None:
+    """Returns the seconds of 60, "60", "60s", "1.5 s", "2min". None: it is no such number or text."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min)?", str(value).strip().lower())
+    return float(match[1]) * (60 if match[2] in ("m", "min") else 1) if match else None
+
+
 def nbytes(name: str, value: int | float | str) -> int:
     """Returns the bytes of a number or of a text such as "4GiB" or "4G" (1024s) or "500 MB" (1000s)."""
     number: float

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from typing import Any
 
+from ...base import options
 from ...base.units import amount, duration
 from ...errors import ArgumentError
 from .. import conclusion
@@ -20,10 +20,8 @@ def checked(wait_quiet: float | str | None) -> float:
     """Returns the seconds of a number or of a text such as "60s"; None: 0, no waiting. ArgumentError: it is neither."""
     if wait_quiet is None:
         return 0.0
-    text = str(wait_quiet).strip().lower()
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min)?", text)
-    seconds = float(match[1]) * (60 if match[2] in ("m", "min") else 1) if match else -1.0
-    if not 0 <= seconds <= 86400:
+    seconds = options.seconds(wait_quiet)
+    if seconds is None or seconds > 86400:
         raise ArgumentError(f'wait_quiet is seconds, or a text such as "60s" or "2min", not {wait_quiet!r}')
     return seconds
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import math
 import os
-import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,10 +42,8 @@ _PARTS = {
 
 def seconds_of(budget: float | str) -> float:
     """Returns the seconds of 60, "60", "60s", "2min"."""
-    text = str(budget).strip().lower()
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min)?", text)
-    seconds = float(match[1]) * (60 if match[2] in ("m", "min") else 1) if match else 0.0
-    if not 1 <= seconds <= 86400:
+    seconds = _options.seconds(budget)
+    if seconds is None or not 1 <= seconds <= 86400:
         raise ArgumentError(f'budget is seconds, or a text such as "60s" or "2min", of at least 1 s, not {budget!r}')
     return seconds
 
@@ -183,7 +180,8 @@ class _Analysis:
         self._read("storage")
         self.copies = self._copies()
         forms_found, stages = self._forms(forms)
-        # The same once more, some time later: a run is another window of time, and bands say how much windows differ.
+        # The loader alone and storage are measured again: a later run is another window of time, and bands say how much windows
+        # differ.
         self.again = self._run("again", subject.warm(warm_seconds), phases.nothing)
         self._read("storage again")
         if not self.storage:
@@ -249,7 +247,7 @@ class _Analysis:
     def _data(self, probed: dict[str, Any], stages: dict[str, float]) -> dict[str, Any]:
         subject, alone = self.subject, self.alone
         windows = [self._preparation(phase) for phase in (alone, self.again)]
-        cpu = sum(windows) / len(windows)
+        cpu = _mean(windows)
         form = getattr(self, "stored", "stored")
         decode = subject.decode if subject.decode in probed.get(form, {}) else "cpu"
         forms = self._scaled(probed, form, decode, self._preparation(self.paged), cpu)
