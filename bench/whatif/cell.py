@@ -103,7 +103,7 @@ def main() -> None:
     if cell.get("cgroup"):
         Path(cell["cgroup"], "cgroup.procs").write_text(str(os.getpid()))
     loader = torch_loader_of(cell) if "torch" in cell else loader_of(work, cell)
-    # Of torch's workers whole rounds, which end nearly together.
+    # Batches of torch's workers are counted in whole rounds: one of each worker. The batches of a round end nearly together.
     turn = cell["torch"]["workers"] if "torch" in cell else len(loader)
     count = Count(turn, cell["batch_size"] if "torch" in cell else loader.batch_size, cell["seconds"])
     if cell.get("jobs", 1) == 1:

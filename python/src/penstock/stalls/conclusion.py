@@ -18,7 +18,7 @@ FED = 0.02  # of its time that an accelerator may wait and still be fed
 MISSED = 0.1  # of a rate: more is no noise
 _BUSY = 0.1  # cores of other programs that are worth a word
 PLACES = {"warm": "from memory", "cold": "from storage"}
-# Which part of the waiting a resource of the model is the cause of.
+# Each resource of the model causes one part of the waiting.
 _CAUSES = {
     "accelerator": "accelerator", "cores": "prepare", "workers": "prepare", "gpu": "prepare", "link": "upload",
     "storage": "fetch", "reads": "fetch", "network": "fetch", "cache": "fetch",

@@ -17,7 +17,7 @@ from ... import transforms
 _SAVE_NBYTES, _SAVE_SHARE = 64 << 10, 4
 _GAP_NBYTES, _HEAD_NBYTES, BLOCK, _MOST_RANGES = 8 << 10, 2048, 4096, 16
 _CELL, _CELL_NBYTES = 64, 8
-# Of loader_open.c: the largest gap that a throttled storage reads rather than to make a request.
+# A throttled storage reads a small gap between two ranges, too, so that one request gets both. Bounds of it, as in loader_open.c.
 _LEAST_GAP, _MOST_GAP = 4 << 10, 1 << 20
 _TRIES = 10  # of RandomResizedCrop
 

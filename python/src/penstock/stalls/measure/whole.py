@@ -85,8 +85,9 @@ class Whole:
         end = time.perf_counter() + seconds
         with ThreadPoolExecutor(threads) as pool:
             while time.perf_counter() < end:
-                unsure = [form for form, sizes in self._sizes.items() if sizes.error > _ENOUGH]
-                worst = max(unsure, key=lambda form: self._sizes[form].error, default=None)
+                errors = {form: sizes.error for form, sizes in self._sizes.items()}
+                unsure = [form for form, error in errors.items() if error > _ENOUGH]
+                worst = max(unsure, key=lambda form: errors[form], default=None)
                 stratum = self._sizes[worst].wanted() if worst is not None else None
                 if stratum is None or not left[stratum]:
                     return
