@@ -26,6 +26,7 @@ class Environment:
     # Installed last, without their dependencies, which are CUDA builds or only for GPUs.
     alone: tuple[str, ...] = ()
     debian: tuple[str, ...] = ()
+    beside: str = ""  # an environment whose packages are found, too, behind its own: torch takes some GB
 
 
 ENVIRONMENTS = {
@@ -41,7 +42,13 @@ ENVIRONMENTS = {
     "dlio": Environment(("torch", "numpy", "pillow", "hydra-core", "omegaconf", "pandas", "psutil", "PyYAML", "h5py",
                          "pydftracer", "mpi4py", "mpich")),
     "spdl": Environment(("spdl", "torch", "numpy", "pillow"), (), ("ffmpeg",)),
+    "torchcodec": Environment(("torchcodec",), beside="torch"),
 }
+
+
+def site_of(build: Path, name: str) -> Path:
+    """Returns the folder of an environment's packages."""
+    return next((build / "venv" / name / "lib").glob("python*/site-packages"))
 
 
 def python_of(build: Path, name: str) -> Path:
@@ -92,6 +99,8 @@ def install_debian(build: Path, packages: tuple[str, ...]) -> str | None:
 def prepare(build: Path, name: str) -> str | None:
     """Makes an environment; returns None or the reason of its failure."""
     wanted = ENVIRONMENTS[name]
+    if wanted.beside and (problem := prepare(build, wanted.beside)):
+        return problem
     pins = HERE / "pins" / f"{name}.txt"
     stamp = hashlib.sha256(repr(wanted).encode() + pins.read_bytes()).hexdigest()
     ready = build / "venv" / name / "ready"
@@ -103,6 +112,8 @@ def prepare(build: Path, name: str) -> str | None:
     problem = install_debian(build, wanted.debian)
     if problem is None and not python.exists():
         problem = run(build, [sys.executable, "-m", "venv", str(python.parents[1])])
+    if problem is None and wanted.beside:
+        (site_of(build, name) / "beside.pth").write_text(f"{site_of(build, wanted.beside)}\n")
     problem = problem or run(build, [*pip, *wanted.packages])
     if wanted.alone and problem is None:
         problem = run(build, [*pip, "--no-deps", "--no-build-isolation", *wanted.alone])
@@ -115,7 +126,8 @@ def prepare(build: Path, name: str) -> str | None:
 
 def variables(build: Path, name: str | None, **more: str) -> dict[str, str]:
     """Returns the variables for processes of an environment: torchvision finds the stand-ins for CUDA's libraries."""
-    stand_in = {"LD_LIBRARY_PATH": str(build / "stand_in")} if name == "torch" else {}
+    has_torch = name is not None and "torch" in (name, ENVIRONMENTS[name].beside)
+    stand_in = {"LD_LIBRARY_PATH": str(build / "stand_in")} if has_torch else {}
     return {**os.environ, **stand_in, **more}
 
 

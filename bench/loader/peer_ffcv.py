@@ -38,8 +38,8 @@ class OriginalField(RGBImageField):
 
 
 class Samples:
-    def __init__(self, work: common.Work, load):
-        self.files, self.labels, self.load = work.files(), work.labels(), load
+    def __init__(self, work: common.Work, load, labels=None):
+        self.files, self.labels, self.load = work.files(), work.labels() if labels is None else labels, load
 
     def __len__(self) -> int:
         return len(self.files)
@@ -48,10 +48,10 @@ class Samples:
         return self.load(self.files[i]), self.labels[i]
 
 
-def written(work: common.Work, name: str, field: RGBImageField, load) -> Path:
+def written(work: common.Work, name: str, field: RGBImageField, load, labels=None) -> Path:
     def write(path: Path) -> None:
         writer = DatasetWriter(str(path), {"image": field, "label": IntField()}, num_workers=1, page_size=PAGE_NBYTES)
-        writer.from_indexed_dataset(Samples(work, load))
+        writer.from_indexed_dataset(Samples(work, load, labels))
 
     return common.made(work.store(name), write)
 

@@ -11,5 +11,7 @@ DECODES = False
 __all__ = ["AREA", "batches", "evaluate", "versions"]
 
 
-def prepare(work):
-    return written(work, "raw.beton", RGBImageField(write_mode="raw"), lambda path: np.array(Image.open(path).convert("RGB")))
+def prepare(work, labels=None):
+    """Writes the pixels, with labels of the caller's instead of the classes, in a file of its own then."""
+    name = "raw.beton" if labels is None else "raw-numbered.beton"
+    return written(work, name, RGBImageField(write_mode="raw"), lambda path: np.array(Image.open(path).convert("RGB")), labels)
