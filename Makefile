@@ -48,6 +48,7 @@ help:
 	@echo "make bench-mix                mixes of forms beside single forms, solved and measured; MIX_ARGS='--groups frames'"
 	@echo "make bench-quality            accuracy after equal work: JPEG, WebP, PLI lossless and near-lossless; QUALITY_ARGS='--seeds 1 2 3 4 5'"
 	@echo "make bench-audio              1 s at 8 kHz out of clips of 30 s beside soundfile, torchaudio, DALI; AUDIO_ARGS='--cores 1 2 --features'"
+	@echo "make bench-audio-accuracy     what examples/train_audio.py reaches on speakers it has not heard; DATA=FOLDER of spoken digits"
 	@echo "make bench-tasks              recipes of classification, detection, segmentation beside torchvision v2 and DALI; TASKS_ARGS='--tasks detect'"
 	@echo "make bench-records            raw files, TFRecord, RecordIO, tar, .pst: DALI, tf.data, torch, WebDataset, Penstock; RECORDS_ARGS='--forms tar,pst*'"
 	@echo "make bench-endtoend           training time: DALI, torchvision, Penstock, over networks, data, machines; ENDTOEND_ARGS='--sets frames'"
@@ -213,7 +214,10 @@ bench-dlio: build test-packages
 
 # torchaudio and DALI take part where .venv has them: .venv/bin/pip install --no-deps torchaudio; nvidia-dali-cuda130
 bench-audio: system-check build test-packages
-	.venv/bin/python bench/audio/clips.py --data bench/out/clips --json bench/out/audio.json $(AUDIO_ARGS)
+	.venv/bin/python bench/audio/clips.py --data bench/out/clips --out bench/out $(AUDIO_ARGS)
+
+bench-audio-accuracy: build test-packages
+	.venv/bin/python bench/audio/accuracy.py $(or $(DATA),../shared/data/audio) --out bench/out $(ACCURACY_ARGS)
 
 bench-fleet: system-check build build/release/build.ninja
 	ninja -C build/release $(NINJAFLAGS) bench_fleet

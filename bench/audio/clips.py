@@ -5,15 +5,13 @@ the same as users of torchaudio.load write it, the whole file decoded; DALI, who
 installed are left out, and named. All see the same files in the page cache, and the same cores. They take turns; the median of the
 rounds counts. With --features the clip becomes a log-mel spectrogram of 64 bands.
 
-    clips.py --data /tmp/clips --cores 1 2 --json out.json
+    clips.py --data /tmp/clips --cores 1 2 --out bench/out        writes audio-<date>.json and .md
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,6 +22,10 @@ from types import ModuleType
 import make_clips
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import runner  # noqa: E402
+
+GOAL = 3.0  # times the fastest other loader
 RATE, WANTED, BATCH = 44100, 8000, 16
 N_FFT, HOP, N_MELS = 256, 80, 64
 NAMES = ("penstock", "soundfile", "torchaudio", "dali")
@@ -41,7 +43,7 @@ def penstock(folder: Path, cores: int, features: bool):
     if features:
         ops.append(T.LogMel(WANTED, n_fft=N_FFT, hop_length=HOP, n_mels=N_MELS))
     loader = ps.Loader(folder, BATCH, shuffle=True, transforms=ops, num_workers=cores, output="torch")
-    return lambda: (len(batch["audio"]) for batch in loader)
+    return lambda: (batch["index"].tolist() for batch in loader)
 
 
 def import_torchaudio():
@@ -83,12 +85,12 @@ def torch_loader(folder: Path, cores: int, features: bool, whole: bool):
                     file.seek(int(torch.randint(file.frames - RATE, ())))
                     sound = torch.from_numpy(file.read(RATE, dtype="float32", always_2d=True).T)
             clip = resample(sound.mean(0, keepdim=True))
-            return (decibel(mel(clip)) if features else clip), i % make_clips.CLASSES
+            return (decibel(mel(clip)) if features else clip), i
 
     loader = torch.utils.data.DataLoader(
         Clips(), BATCH, shuffle=True, num_workers=cores, persistent_workers=True,
         worker_init_fn=lambda _: torch.set_num_threads(1))
-    return lambda: (len(batch) for batch, _ in loader)
+    return lambda: (numbers.tolist() for _, numbers in loader)
 
 
 def dali(folder: Path, cores: int, features: bool, cold: bool = False):
@@ -100,7 +102,7 @@ def dali(folder: Path, cores: int, features: bool, cold: bool = False):
 
     @pipeline_def(batch_size=BATCH, num_threads=cores, device_id=None)
     def pipeline():
-        encoded, label = fn.readers.file(files=files, labels=[0] * len(files), random_shuffle=True, name="files",
+        encoded, number = fn.readers.file(files=files, labels=list(range(len(files))), random_shuffle=True, name="files",
                                          dont_use_mmap=cold)
         sound, _ = fn.decoders.audio(encoded, dtype=types.FLOAT, downmix=True)
         first = fn.random.uniform(range=(0.0, 1.0))
@@ -113,22 +115,22 @@ def dali(folder: Path, cores: int, features: bool, cold: bool = False):
             made = fn.spectrogram(clip, nfft=N_FFT, window_step=HOP, window_length=N_FFT)
             made = fn.mel_filter_bank(made, sample_rate=WANTED, nfilter=N_MELS)
             clip = fn.to_decibels(made, multiplier=10.0, cutoff_db=-80.0)
-        return clip, label
+        return clip, number
 
     pipe = pipeline()
     pipe.build()
 
     def epoch():
         for _ in range(-(-len(files) // BATCH)):
-            clips, _ = pipe.run()
-            yield len(clips)
+            _, numbers = pipe.run()
+            yield np.asarray(numbers.as_tensor()).reshape(-1).tolist()
 
     return epoch
 
 
 def make(name: str, folder: Path, cores: int, features: bool, cold: bool = False):
-    """Returns a function that goes through an epoch, and gives the number of clips of each batch. `cold`: DALI reads files instead
-    of mapping them, because pages that are mapped cannot be dropped."""
+    """Returns a function that goes through an epoch, and gives the numbers of the files of each batch. `cold`: DALI reads files
+    instead of mapping them, because pages that are mapped cannot be dropped."""
     if name == "penstock":
         return penstock(folder, cores, features)
     if name == "dali":
@@ -140,12 +142,12 @@ def serve(name: str, folder: Path, cores: int, features: bool) -> None:
     """One loader in a process of its own, an epoch for each line that comes, whose clips and seconds it prints."""
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))
     epoch = make(name, folder, cores, features)
-    sum(epoch())
+    sum(map(len, epoch()))
     print("ready", flush=True)
     for line in sys.stdin:
         n, start = 0, time.perf_counter()
         while time.perf_counter() - start < float(line):
-            n += sum(epoch())
+            n += sum(map(len, epoch()))
         print(n, time.perf_counter() - start, flush=True)
 
 
@@ -171,6 +173,37 @@ def measure(folder: Path, cores: int, features: bool, names: list[str], rounds: 
     return {name: statistics.median(each) if isinstance(each, list) else each for name, each in results.items()}
 
 
+def measure_all(arguments: argparse.Namespace) -> dict:
+    made = make_clips.make(arguments.data, arguments.clips, arguments.seconds)
+    cells = []
+    for name in (name for name in arguments.formats if name in made):
+        for cores in arguments.cores:
+            found = measure(arguments.data / name, cores, arguments.features, arguments.loaders, arguments.rounds, arguments.time)
+            rates = {loader: rate for loader, rate in found.items() if isinstance(rate, float)}
+            best = max((rate for loader, rate in rates.items() if loader != "penstock"), default=0)
+            ratio = rates["penstock"] / best if best and "penstock" in rates else None
+            cells.append(runner.said({"format": name, "cores": cores, "features": arguments.features, "clips_per_s": found,
+                                      "ratio": ratio}))
+    settings = {"clips": arguments.clips, "seconds": arguments.seconds, "rounds": arguments.rounds, "round_s": arguments.time,
+                "goal": GOAL}
+    return {"bench": "audio", "machine": runner.machine(), "numpy": np.__version__, "settings": settings, "cells": cells}
+
+
+def table(result: dict) -> str:
+    """Clips per second. The goal is met by a cell whose ratio reaches it."""
+    loaders = list(dict.fromkeys(name for cell in result["cells"] for name in cell["clips_per_s"]))
+    out = [f"{runner.where(result)} Clips of 1 s at {WANTED} Hz out of {result['settings']['seconds']:g} s, per second.", "",
+           *runner.heads("files", "cores", *loaders, "x the fastest other", f"goal, {result['settings']['goal']:g} x")]
+    for cell in result["cells"]:
+        rates = [cell["clips_per_s"].get(name) for name in loaders]
+        shown = [f"{rate:.0f}" if isinstance(rate, float) else "absent" for rate in rates]
+        ratio = cell["ratio"]
+        verdict = "-" if ratio is None else "met" if ratio >= result["settings"]["goal"] else "missed"
+        words = cell["format"] + (", log-mel" if cell["features"] else "")
+        out.append(f"| {words} | {cell['cores']} | {' | '.join(shown)} | {'-' if ratio is None else f'{ratio:.2f}'} | {verdict} |")
+    return "\n".join(out) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder for the clips, which are made if they are not there")
@@ -182,28 +215,14 @@ def main() -> None:
     parser.add_argument("--loaders", nargs="+", default=list(NAMES), choices=NAMES)
     parser.add_argument("--formats", nargs="+", default=["wav", "flac", "mp3"])
     parser.add_argument("--features", action="store_true", help="log-mel spectrograms")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("bench/out"))
     parser.add_argument("--serve", choices=NAMES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
         serve(arguments.serve, arguments.data, arguments.cores[0], arguments.features)
         return
-    made = make_clips.make(arguments.data, arguments.clips, arguments.seconds)
-    cells = []
-    for name in (name for name in arguments.formats if name in made):
-        for cores in arguments.cores:
-            found = measure(arguments.data / name, cores, arguments.features, arguments.loaders, arguments.rounds, arguments.time)
-            rates = {loader: rate for loader, rate in found.items() if isinstance(rate, float)}
-            best = max((rate for loader, rate in rates.items() if loader != "penstock"), default=0)
-            ratio = rates.get("penstock", 0) / best if best else float("nan")
-            line = ", ".join(f"{loader} {rate:.0f}" if loader in rates else f"{loader}: {rate['absent']}"
-                             for loader, rate in found.items())
-            print(f"{name}, {cores} cores: {line}; {ratio:.2f} x the fastest other", flush=True)
-            cells.append({"format": name, "cores": cores, "features": arguments.features, "clips_per_s": found, "ratio": ratio})
-    if arguments.json:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps({"bench": "audio", "machine": platform.processor() or platform.machine(),
-                                              "numpy": np.__version__, "cells": cells}, indent=1) + "\n")
+    result = measure_all(arguments)
+    runner.write(arguments.out / f"audio-{result['machine']['date']}", result, table(result))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ the utilisation (AU) and the samples/s of each epoch are taken, and the medians 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import shutil
@@ -25,6 +24,10 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import runner  # noqa: E402
+
+FED = 0.85  # utilisation that MLPerf Storage asks for
 LOADER = ["++workload.reader.data_loader_classname=penstock_dlio.Loader", "++workload.reader.data_loader_sampler=index"]
 READER = ["++workload.reader.reader_classname=penstock_dlio.Reader"]
 WAYS: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -89,11 +92,20 @@ def main() -> int:
         for way in arguments.ways.split(","):
             found[way] = run(way, Path(name), arguments)
             au, rate = found[way]["au"], found[way]["samples_per_second"]
-            print(f"{way:18s} {au:11.3f} {rate:10.1f} {'yes' if au >= 0.85 else 'no':>9s}", flush=True)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    result = {"date": datetime.date.today().isoformat(), "threads": arguments.threads, "files": arguments.files, "ways": found}
-    (arguments.out / "dlio.json").write_text(json.dumps(result, indent=1))
+            print(f"{way:18s} {au:11.3f} {rate:10.1f} {'yes' if au >= FED else 'no':>9s}", flush=True)
+    settings = {"threads": arguments.threads, "files": arguments.files, "epochs": arguments.epochs}
+    result = {"bench": "dlio", "machine": runner.machine(), "settings": settings, "ways": found}
+    runner.write(arguments.out / f"dlio-{result['machine']['date']}", result, table(result))
     return 0
+
+
+def table(result: dict) -> str:
+    settings = result["settings"]
+    rows = [f"| {way} | {each['au']:.3f} | {each['samples_per_second']:.1f} | {'yes' if each['au'] >= FED else 'no'} |"
+            for way, each in result["ways"].items()]  # fmt: skip
+    return "\n".join([f"{runner.where(result)} RetinaNet on an emulated B200, {settings['files']} JPEG files, "
+                      f"{settings['threads']} threads; medians of {settings['epochs']} epochs but the first.", "",
+                      *runner.heads("way", "utilisation", "samples/s", "B200 fed"), *rows]) + "\n"  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """cell.py LOADER SET CORES: the rate of one loader, alone and beside emulated or real steps. Prints a line of JSON.
 
---rate R: storage of R MB/s, which the control group of this process makes so. Memory then holds the part --share of the set. For
-Penstock that is the size of its cache. Others have the kernel's page cache: Linux keeps of random epochs what random eviction would
-(bench/cache), so that part of the files, always the same, stays in it, and the pages of all others are dropped after each batch.
-Without --rate all files are in the page cache.
+--memory N: as many bytes of data may stay in memory, for each loader. Without --rate that is the kernel's page cache, for Penstock,
+too, whose packed set was planned to fit. --rate R: storage of R MB/s, which the control group of this process makes so. Memory is
+then Penstock's cache, and for others the page cache.
+
+Where the stored samples take more than the memory, the page cache keeps a part of them, always the same, and the pages of all
+others are dropped once they have been delivered (bench/records/delivered.py). Linux keeps of random epochs what random eviction
+would (bench/cache), so the part is that.
 
 An emulated accelerator takes a batch when it has done the one before, and computes while the next one is prepared. A real step is
 a small network that the CPU trains, with one thread.
@@ -24,8 +27,8 @@ import sources
 import sets  # which puts the other benches in reach
 import runner
 import common
+import delivered
 import epochs as cache_epochs  # of bench/cache
-import groups
 
 NEW_BATCHES = 3  # the first ones lie in memory that is new
 MIN_BATCHES = 4
@@ -33,13 +36,17 @@ Step = Callable[[int, object], None]  # of a number of samples, and their images
 
 
 class Pages:
-    """The page cache of a set of files: what does not fit is dropped after each batch."""
+    """The page cache of stored samples: a part of them, always the same, stays; the others' pages go once they are delivered."""
 
-    def __init__(self, files: list[Path], part: float):
-        self.dropped = random.Random(1).sample(files, round(len(files) * (1 - part)))
+    def __init__(self, source: sources.Source, part: float):
+        numbers = sorted({sample.number for sample in source.samples})
+        self.dropped = set(random.Random(1).sample(numbers, round(len(numbers) * (1 - part))))
+        self._places = delivered.Delivered(source.samples, set(numbers) - self.dropped, source.release)
+        self.drop(numbers)
 
-    def drop(self) -> None:
-        groups.drop_pages(self.dropped)
+    def drop(self, numbers: list[int]) -> None:
+        """Drops what is not kept of these samples."""
+        self._places.drop(number for number in numbers if number in self.dropped)
 
 
 def emulated(samples_per_s: float) -> Step:
@@ -81,38 +88,47 @@ def window(batches: sources.Batches, pages: Pages | None, step: Step | None, sec
     n = steps = 0
     disk, meter = runner.disk_nbytes(), runner.Meter()
     while n < samples or meter.seconds() < seconds or steps < MIN_BATCHES:
-        count, images = next(batches)
+        numbers, images = next(batches)
         if step:
-            step(count, images)
-        n += count
+            step(len(numbers), images)
+        n += len(numbers)
         steps += 1
         if pages:
-            pages.drop()
+            pages.drop(numbers)
     spent = meter.spent()
     wall, used = spent.wall_s, spent.cpu_s
     return {"samples_per_s": round(n / wall, 2), "disk_mb_per_s": round((runner.disk_nbytes() - disk) / wall / 1e6, 2),
             "cpu_ms": round(1e3 * used / n, 3), "cores_used": round(used / wall, 2), "foreign_cores": round(spent.foreign_cores, 3)}
 
 
-def opened(each: sets.Set, args: argparse.Namespace) -> tuple[sources.Batches, dict]:
-    cold = args.rate is not None
+def opened(each: sets.Set, args: argparse.Namespace) -> tuple[sources.Source, dict]:
     if args.loader != "penstock":
-        return getattr(sources, args.loader)(each, args.cores, cold), {}
+        # Pages that DALI maps could not be dropped.
+        return getattr(sources, args.loader)(each, args.cores, args.rate is not None), {}
     plan = json.loads(args.plan.read_text())
-    return sources.penstock(each, plan | {"cold": cold}), {"plan": plan["words"]}
+    return sources.penstock(each, plan | {"cold": args.rate is not None}), {"plan": plan["words"]}
+
+
+def kept(loader: str, stored: int, memory: int, slow: bool) -> float:
+    """Returns the part of the stored samples that the page cache keeps."""
+    if loader == "penstock" and slow:
+        return 0.0  # the memory is its cache's
+    if loader == "penstock" and stored > memory:
+        raise common.Unavailable(f"the packed set takes {stored} bytes, and {memory} are in memory")
+    return 1.0 if stored <= memory else cache_epochs.random_replacement(memory / stored)
 
 
 def measure(each: sets.Set, args: argparse.Namespace) -> dict:
-    files, pages = each.files(), None
-    if args.rate is not None:
-        kept = 0.0 if args.loader == "penstock" else cache_epochs.random_replacement(args.share)
-        stored = files if args.loader != "penstock" else [p for p in Path(args.store).rglob("*") if p.is_file()]
-        pages = Pages(stored, kept)
-    batches, found = opened(each, args)
+    files = each.files()
+    source, found = opened(each, args)
+    part = kept(args.loader, source.nbytes(), args.memory, args.rate is not None)
+    found |= {"memory_mb": round(args.memory / 1e6, 3), "stored_mb": round(source.nbytes() / 1e6, 3), "page_cache": round(part, 3)}
+    pages, batches = Pages(source, part) if part < 1 else None, source.batches
     for _ in range(NEW_BATCHES):
-        next(batches)
+        numbers, _ = next(batches)
+        if pages:
+            pages.drop(numbers)
     if pages:
-        pages.drop()
         window(batches, pages, None, 0, len(files))  # fills the cache
     found["alone"] = window(batches, pages, None, args.seconds, len(files) if pages else 0)
     found["steps"] = [{"step_rate": rate, **window(batches, pages, emulated(rate), args.seconds, len(files) if pages else 0)}
@@ -120,26 +136,26 @@ def measure(each: sets.Set, args: argparse.Namespace) -> dict:
     if args.torch:
         site.addsitedir(str(args.torch))  # behind this environment's own packages
         step = real()
-        step(*next(batches))
+        numbers, images = next(batches)
+        step(len(numbers), images)
         found["real"] = window(batches, pages, step, args.seconds, len(files) if pages else 0)
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("loader", choices=["dali", "torchvision", "penstock"])
+    parser.add_argument("loader", choices=["dali", "torchvision", "ffcv_raw", "penstock"])
     parser.add_argument("set")
     parser.add_argument("cores", type=int)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--rate", type=float, help="of storage, MB/s")
-    parser.add_argument("--share", type=float, required=True)
+    parser.add_argument("--memory", type=int, required=True, help="bytes of data that stay in memory")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--steps", type=float, nargs="*", default=[], help="samples/s of emulated accelerators")
     parser.add_argument("--torch", type=Path, help="packages with torch: a real network learns, too")
     parser.add_argument("--plan", type=Path, help="what plan.py has found")
     args = parser.parse_args()
-    args.store = json.loads(args.plan.read_text())["source"] if args.plan else None
     each = sets.sets(args.data, args.folder)[args.set]
     try:
         found = measure(each, args)

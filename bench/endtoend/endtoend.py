@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Training time per epoch through three loaders, over networks, data and machines: endtoend.py --data DIR --build DIR --out DIR.
+"""Training time per epoch through four loaders, over networks, data and machines: endtoend.py --data DIR --build DIR --out DIR.
 
     endtoend.py ... [--sets imagenet,frames] [--machines slow] [--seconds 1] [--share 0.5] [--budget 8s] [--long]
     endtoend.py --from FILE.json --out DIR
 
-DALI's CPU pipeline and torch DataLoader + torchvision read the files as they are. Penstock has all of its own: a data set whose
-form `penstock.plan` has chosen, and a cache (what is planned and packed before is not counted; `make bench-records` and `make
-bench-mix` say when that has paid). Memory holds the part --share of the set, for all loaders: cell.py has the rules.
+DALI's CPU pipeline and torch DataLoader + torchvision read the files as they are, FFCV a file of decoded pixels. Penstock has all
+of its own: a data set whose form `penstock.plan` has chosen, and a cache (what is planned, packed or written before is not
+counted; `make bench-records` and `make bench-mix` say when that has paid).
+
+All loaders may keep the same number of bytes of data in memory, which each cell of the figures has: as many as the files of the
+set take where they lie in memory, the part --share of that on slow storage. So pixels that take more than the files do not fit,
+neither FFCV's nor those that Penstock could plan. cell.py has the rules.
 
 Each loader's rate is measured once on each machine. The time of an epoch is computed: a loader that prepares the next batch while
 the accelerator computes takes the longer of both, max(1 / rate, 1 / step) for each sample. Of the sets of --verify the same epoch
@@ -36,8 +40,10 @@ import groups  # noqa: E402
 import measure  # noqa: E402
 import steps  # noqa: E402
 
-LOADERS = {"dali": "DALI, CPU", "torchvision": "torch DataLoader", "penstock": "Penstock"}
+LOADERS = {"dali": "DALI, CPU", "torchvision": "torch DataLoader", "ffcv_raw": "FFCV, raw pixels", "penstock": "Penstock"}
+SHORT = {"dali": "DALI", "torchvision": "torch", "ffcv_raw": "FFCV raw", "penstock": "Penstock"}
 PEERS = tuple(name for name in LOADERS if name != "penstock")
+MEMORY = "bytes of data that stay in memory, equal for all loaders: memory_mb of each cell"
 CELL_LIMIT_S = 300
 STORAGE_BOUND = 0.85  # of the disk's rate that is used: storage is what binds
 VERIFIED = ("imagenet", "frames")
@@ -86,8 +92,13 @@ def geometric_mean(values: list[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
-def command_of(args: argparse.Namespace, machine: Machine, python: str, program: str, *rest: str) -> list[str]:
-    options = ["--data", str(args.data), "--folder", str(args.folder), "--share", str(args.share)]
+def memory_of(args: argparse.Namespace, machine: Machine, each: sets.Set) -> int:
+    """Returns the bytes of data that may stay in memory."""
+    return int(sum(path.stat().st_size for path in each.files()) * (1 if machine.rate is None else args.share))
+
+
+def command_of(args: argparse.Namespace, machine: Machine, each: sets.Set, python: str, program: str, *rest: str) -> list[str]:
+    options = ["--data", str(args.data), "--folder", str(args.folder), "--memory", str(memory_of(args, machine, each))]
     options += [] if machine.rate is None else ["--rate", str(machine.rate)]
     return [*runner.pinned(args.cpus, machine.cores), python, str(HERE / program), *rest, *options]
 
@@ -96,14 +107,14 @@ def environment_of(each: sets.Set, loader: str) -> str | None:
     """Returns the environment of a cell, None for this Python: sound through torch runs where soundfile is, as in bench/audio."""
     if loader == "penstock" or (loader, each.name) == ("torchvision", "audio"):
         return None
-    return "dali" if loader == "dali" else "torch"
+    return {"dali": "dali", "ffcv_raw": "ffcv"}.get(loader, "torch")
 
 
 def plan(args: argparse.Namespace, machine: Machine, each: sets.Set) -> tuple[dict, Path]:
     """Returns what was planned, and its file for cell.py."""
     store = args.folder / f"{each.name}-{machine.name}.pst"
     path = store.with_suffix(".json")
-    command = command_of(args, machine, sys.executable, "plan.py", each.name, str(machine.cores), str(store), "--budget",
+    command = command_of(args, machine, each, sys.executable, "plan.py", each.name, str(machine.cores), str(store), "--budget",
                          args.budget, "--write", str(path))
     return runner.run_cell(command, dict(os.environ), CELL_LIMIT_S), path
 
@@ -112,7 +123,7 @@ def run_cell(args: argparse.Namespace, machine: Machine, each: sets.Set, loader:
     found: dict = {"set": each.name, "machine": machine.name, "loader": loader}
     name = environment_of(each, loader)
     python = sys.executable if name is None else str(environments.python_of(args.build, name))
-    command = command_of(args, machine, python, "cell.py", loader, each.name, str(machine.cores),
+    command = command_of(args, machine, each, python, "cell.py", loader, each.name, str(machine.cores),
                          "--seconds", str(args.seconds))
     if loader == "penstock":
         made, path = plan(args, machine, each)
@@ -132,14 +143,15 @@ def run_cell(args: argparse.Namespace, machine: Machine, each: sets.Set, loader:
 
 
 def measure_all(args: argparse.Namespace) -> dict:
-    absent = environments.install(args.build, ["dali"], False)
+    absent = environments.install(args.build, ["dali", "ffcv"], False)
     sets.prepare(args.data, args.folder, args.sets)
     known, cells = sets.sets(args.data, args.folder), []
     for name in args.sets:
         for machine in (MACHINES[machine] for machine in args.machines):
             for loader in LOADERS:
-                if loader in absent:
-                    cell = {"set": name, "machine": machine.name, "loader": loader, "absent": f"did not install: {absent[loader]}"}
+                reason = absent.get(environment_of(known[name], loader))
+                if reason:
+                    cell = {"set": name, "machine": machine.name, "loader": loader, "absent": f"did not install: {reason}"}
                 else:
                     cell = run_cell(args, machine, known[name], loader)
                 cells.append(runner.said(cell))
@@ -148,7 +160,8 @@ def measure_all(args: argparse.Namespace) -> dict:
     if "webp" in about:
         psnr = json.loads((args.folder / sets.WEBP_PSNR).read_text())
         about["webp"]["title"] += f" of quality {sets.WEBP_QUALITY}, {psnr} dB from the JPEG's pixels"
-    return {"bench": "endtoend", "machine": runner.machine(), "settings": {"share": args.share, "seconds": args.seconds},
+    settings = {"share": args.share, "seconds": args.seconds, "memory": MEMORY}
+    return {"bench": "endtoend", "machine": runner.machine(), "settings": settings,
             "sets": about, "cells": cells, "epochs": [row for name in args.sets for row in epochs(cells, known[name])]}
 
 
@@ -175,7 +188,7 @@ def epochs(cells: list[dict], each: sets.Set) -> list[dict]:
 # What is shown.
 
 def summary(rows: list[dict]) -> dict[str, float]:
-    """Of all networks: Penstock beside DALI, beside torchvision, and beside the faster of both in each row."""
+    """Of all networks: Penstock beside each other loader, and beside the fastest of these in each row."""
     out = {}
     for peer in (*PEERS, "fastest"):
         times = [row["times_fastest"] if peer == "fastest" else row["times"].get(peer) for row in rows]
@@ -196,31 +209,33 @@ def times(row: dict, peer: str) -> str:
 def set_lines(merged: dict, name: str) -> list[str]:
     about = merged["sets"][name]
     out = ["", f"### {about['title']}", "", f"{about['files']} files, {about['mb']} MB, batches of {about['batch']}.", "",
-           *runner.heads("machine", "network", "samples/s: DALI", "torch DataLoader", "Penstock", "x DALI", "x torch",
-                         "stall: DALI", "torch", "Penstock", "binds: DALI", "torch", "Penstock")]
+           *runner.heads("machine", "network", *(f"samples/s: {name}" for name in SHORT.values()),
+                         *(f"x {SHORT[peer]}" for peer in PEERS), *(f"stall: {name}" for name in SHORT.values()),
+                         *(f"binds: {name}" for name in SHORT.values()))]
     for row in (row for row in merged["epochs"] if row["set"] == name):
         found = [row["loaders"].get(loader) for loader in LOADERS]
         rates = " | ".join(f"{each['samples_per_s']:.0f}" if each else "-" for each in found)
         stalls = " | ".join(percent(each["stall"]) if each else "-" for each in found)
         binds = " | ".join(each["binds"] if each else "-" for each in found)
-        out.append(f"| {row['machine']} | {row['network']} ({row['step_rate']:.0f}/s) | {rates} | {times(row, 'dali')} | "
-                   f"{times(row, 'torchvision')} | {stalls} | {binds} |")
+        ratios = " | ".join(times(row, peer) for peer in PEERS)
+        out.append(f"| {row['machine']} | {row['network']} ({row['step_rate']:.0f}/s) | {rates} | {ratios} | {stalls} | {binds} |")
     return out
 
 
 def rates_lines(merged: dict) -> list[str]:
     out = ["", "### Rates of the loaders, from which epochs are computed", "",
-           *runner.heads("set", "machine", "loader", "samples/s", "CPU ms each", "MB/s from the disk", "plan, seconds")]
+           *runner.heads("set", "machine", "loader", "samples/s", "CPU ms each", "MB/s from the disk", "stored, MB",
+                         "in memory, MB", "plan, seconds")]
     for cell in merged["cells"]:
         head = cell["set"], cell["machine"], LOADERS[cell["loader"]]
         if "absent" in cell:
-            out.append(runner.absent(*head, cell["absent"], n=7))
+            out.append(runner.absent(*head, cell["absent"], n=9))
             continue
         alone = cell["alone"]
         planned = f"{cell['plan']}, {cell['planned_s']}" if "plan" in cell else ""
         disturbed = " (disturbed)" if alone["foreign_cores"] > measure.FOREIGN_LIMIT else ""
         out.append(f"| {' | '.join(head)} | {alone['samples_per_s']:.0f}{disturbed} | {alone['cpu_ms']} | "
-                   f"{alone['disk_mb_per_s']} | {planned} |")
+                   f"{alone['disk_mb_per_s']} | {cell.get('stored_mb', '-')} | {cell.get('memory_mb', '-')} | {planned} |")
     return out
 
 
@@ -250,7 +265,7 @@ def real_lines(merged: dict) -> list[str]:
 def claim_lines(merged: dict) -> list[str]:
     out = ["", "### Beside the papers", "",
            *runner.heads("paper", "claim", "its machine", "it reports", "ours: mean, most, beside DALI",
-                         "beside the faster of both", "")]
+                         "beside the fastest other", "")]
     for claim in steps.CLAIMS:
         rows = [row for row in merged["epochs"] if row["set"] in claim.sets]
         if not rows:
@@ -268,8 +283,8 @@ def claim_lines(merged: dict) -> list[str]:
 
 def summary_lines(merged: dict) -> list[str]:
     out = ["", "### All networks and machines", "",
-           *runner.heads("set", "x DALI: mean", "most", "x torch: mean", "most", "x the faster of both: mean", "most",
-                         "mean stall: DALI", "torch", "Penstock")]
+           *runner.heads("set", *(words for name in (*(SHORT[peer] for peer in PEERS), "the fastest other")
+                                  for words in (f"x {name}: mean", "most")), *(f"mean stall: {name}" for name in SHORT.values()))]
     groups_of = {name: [row for row in merged["epochs"] if row["set"] == name] for name in merged["sets"]}
     for name, rows in {**groups_of, "all": merged["epochs"]}.items():
         if not rows:
@@ -290,8 +305,8 @@ def table(merged: dict) -> str:
     used = {row["network"]: row["source"] for row in merged["epochs"]}
     out = [f"{runner.where(merged)} Training of "
            "emulated networks: samples/s computed as the lower of the loader's measured rate and the network's; no step is "
-           f"measured here. Memory holds {percent(settings['share'])} of a set. Stall: part of the time in which the network "
-           "waits.",
+           "measured here. In memory, for each loader: as many bytes as a set's files take where they lie in memory, "
+           f"{percent(settings['share'])} of that on slow storage. Stall: part of the time in which the network waits.",
            "Machines: " + "; ".join(f"{each.name}: {each.title}" for each in MACHINES.values()) + "."]
     out += summary_lines(merged) + claim_lines(merged)
     for name in merged["sets"]:

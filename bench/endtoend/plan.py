@@ -21,15 +21,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--rate", type=float, help="of storage, MB/s")
-    parser.add_argument("--share", type=float, required=True)
+    parser.add_argument("--memory", type=int, required=True, help="bytes of data that stay in memory")
     parser.add_argument("--budget", required=True)
     parser.add_argument("--write", type=Path, required=True)
     args = parser.parse_args()
     each = sets.sets(args.data, args.folder)[args.set]
-    cache = int(args.share * sum(path.stat().st_size for path in each.files()))
     begun = time.perf_counter()
     rate = None if args.rate is None else args.rate * 1e6
-    found = sources.planned(each, args.store, args.cores, rate, cache, args.budget)
+    found = sources.planned(each, args.store, args.cores, rate, args.memory, args.budget)
     args.write.write_text(json.dumps(found | {"source": str(found["source"])}))
     print(json.dumps({"words": found["words"], "seconds": round(time.perf_counter() - begun, 1)}))
     sys.stdout.flush()

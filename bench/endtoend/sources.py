@@ -1,31 +1,52 @@
-"""The loaders of bench/endtoend: endless batches of each set, through DALI's CPU pipeline, torchvision, and Penstock.
+"""The loaders of bench/endtoend: endless batches of each set, through DALI's CPU pipeline, torchvision, FFCV, and Penstock.
 
-A batch is its number of samples, and its images where a network is to learn from them.
+A batch is the numbers of its samples, and its images where a network is to learn from them. Numbers are those of the stored
+samples, whose places a source knows.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import mmap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import sets
+import sets  # which puts the other benches in reach
+import common
+import delivered
+import formats
 
-Batches = Iterator[tuple[int, Any]]
+Batches = Iterator[tuple[list[int], Any]]
+
+
+@dataclass
+class Source:
+    batches: Batches
+    samples: list[formats.Sample]
+    release: Callable = delivered.release  # drops pages of its files
+
+    def nbytes(self) -> int:
+        """Returns the bytes of all samples as they are stored."""
+        return sum(sample.nbytes for sample in self.samples)
+
+
+def of_files(each: sets.Set, batches: Batches) -> Source:
+    return Source(batches, [formats.Sample(i, path, 0, path.stat().st_size) for i, path in enumerate(each.files())])
 
 
 def through(module, each: sets.Set, cores: int, cold: bool) -> Batches:
     """Images of a plain folder, through a module of bench/records."""
     for epoch in module.epochs(each.work, "folder", each.work.root, cores, 0, False, cold):
         for images, numbers in epoch:
-            yield len(numbers), images
+            yield numbers, images
 
 
 def recipe(module, each: sets.Set, cores: int, **options) -> Batches:
     """The recipe of detection, through a module of bench/tasks."""
-    for images, *_ in module.batches(each.work, each.work.root, cores, **options):
-        yield len(images), images
+    for images, *_, numbers in module.batches(each.work, each.work.root, cores, numbered=True, **options):
+        yield numbers.tolist(), images
 
 
 def clips(name: str, each: sets.Set, cores: int, cold: bool) -> Batches:
@@ -33,7 +54,7 @@ def clips(name: str, each: sets.Set, cores: int, cold: bool) -> Batches:
 
     epoch = audio.make(name, each.work.root, cores, False, cold)
     while True:
-        yield from ((n, None) for n in epoch())
+        yield from ((numbers, None) for numbers in epoch())
 
 
 def module_of(bench: str, name: str):
@@ -47,20 +68,48 @@ def module_of(bench: str, name: str):
     return module
 
 
-def dali(each: sets.Set, cores: int, cold: bool) -> Batches:
+def dali(each: sets.Set, cores: int, cold: bool) -> Source:
     if each.name == "audio":
-        return clips("dali", each, cores, cold)
+        return of_files(each, clips("dali", each, cores, cold))
     if each.name == "boxes":
-        return recipe(module_of("tasks", "with_dali"), each, cores, cold=cold)
-    return through(module_of("records", "with_dali"), each, cores, cold)
+        return of_files(each, recipe(module_of("tasks", "with_dali"), each, cores, cold=cold))
+    return of_files(each, through(module_of("records", "with_dali"), each, cores, cold))
 
 
-def torchvision(each: sets.Set, cores: int, cold: bool) -> Batches:
+def torchvision(each: sets.Set, cores: int, cold: bool) -> Source:
     if each.name == "audio":
-        return clips("soundfile", each, cores, cold)
+        return of_files(each, clips("soundfile", each, cores, cold))
     if each.name == "boxes":
-        return recipe(module_of("tasks", "with_torchvision"), each, cores)
-    return through(module_of("records", "with_torch"), each, cores, cold)
+        return of_files(each, recipe(module_of("tasks", "with_torchvision"), each, cores))
+    return of_files(each, through(module_of("records", "with_torch"), each, cores, cold))
+
+
+def ffcv_raw(each: sets.Set, cores: int, cold: bool) -> Source:
+    """FFCV's file of decoded pixels, mapped and read in random order. Its labels are the numbers of the samples."""
+    if each.name in ("boxes", "audio"):
+        raise common.Unavailable("FFCV has no boxes" if each.name == "boxes" else "FFCV has no sound")
+    import numpy as np
+    import peer_ffcv
+    import peer_ffcv_raw
+    from ffcv.loader import OrderOption
+
+    n = len(each.files())
+    store = peer_ffcv_raw.prepare(each.work, range(n))
+    crop = peer_ffcv.decoder(each.work.size, None if each.work.resized else peer_ffcv.anywhere(each.work.size))
+    loader = peer_ffcv.loader(each.work, store, np.tile(np.arange(n), peer_ffcv.EPOCHS), cores, OrderOption.RANDOM,
+                              [crop, peer_ffcv.T.RandomHorizontalFlip()])
+
+    def release(path: Path, runs: list[tuple[int, int]]) -> None:
+        mapped = loader.memory_manager.context.mmap
+        if mapped is not None:  # what is mapped would stay in the page cache
+            for first, end in runs:
+                mapped._mmap.madvise(mmap.MADV_DONTNEED, first * delivered.PAGE,
+                                     min(end * delivered.PAGE, len(mapped)) - first * delivered.PAGE)
+        delivered.release(path, runs)
+
+    table = loader.reader.alloc_table
+    samples = [formats.Sample(int(row["sample_id"]), store, int(row["ptr"]), int(row["size"])) for row in table]
+    return Source(((numbers.reshape(-1).tolist(), images.numpy()) for images, numbers in loader), samples, release)
 
 
 # Penstock, with everything on: a planned data set of a form of its own where the set has images, and a cache.
@@ -88,11 +137,15 @@ def loader_of(each: sets.Set, source: Path, **options) -> Any:
                      **fields, **options)
 
 
-def planned(each: sets.Set, store: Path, cores: int, rate: float | None, cache: int, budget: str) -> dict[str, Any]:
-    """Plans for so many cores (those that this process may use), this storage and this memory, and packs by the plan."""
-    import common
+def planned(each: sets.Set, store: Path, cores: int, rate: float | None, memory: int, budget: str) -> dict[str, Any]:
+    """Plans for so many cores (those that this process may use), this storage and this memory for data, and packs by the plan.
+
+    Slow storage: the memory is the cache's, and the page cache keeps nothing. Else the page cache holds the packed set, which has
+    to fit into the memory, and there is no other cache.
+    """
     import penstock as ps
 
+    cache = None if rate is None else memory
     if each.name == "audio":
         return {"source": each.work.root, "words": "WAV as it is", "options": {"num_workers": cores, "cache": cache}}
     common.remove(store)
@@ -100,19 +153,25 @@ def planned(each: sets.Set, store: Path, cores: int, rate: float | None, cache: 
         ps.pack(each.work.root, store, voc=True, forms=("pli-jpeg",))
         return {"source": store, "words": "100 % pli-jpeg", "options": {"num_workers": cores, "cache": cache}}
     reading = ps.Reading(throttle=None if rate is None else (rate, 0.0))
+    limits = {"storage": memory, "page_cache": memory} if rate is None else {"page_cache": 0}
     with loader_of(each, each.work.root, cache=None, num_workers=cores, reading=reading) as loader:
-        found = ps.plan(loader, cache=cache, page_cache="auto" if rate is None else 0, layout=False, budget=budget)
+        found = ps.plan(loader, cache=cache, layout=False, budget=budget, **limits)
     path = store.with_suffix(".plan.json")
     found.to_json(path)
     ps.pack(each.work.root, store, plan=path, num_workers=cores)
     return {"source": store, "words": repr(found)[6:-2], "options": {"plan": str(path)}}
 
 
-def penstock(each: sets.Set, plan: dict[str, Any]) -> Batches:
+def penstock(each: sets.Set, plan: dict[str, Any]) -> Source:
     import penstock as ps
 
     reading = ps.Reading(page_cache="drop" if plan["cold"] else "keep")
-    loader = loader_of(each, plan["source"], reading=reading, **plan["options"])
+    store = Path(plan["source"])
+    loader = loader_of(each, store, reading=reading, **plan["options"])
     field = "audio" if each.name == "audio" else "image"
-    for batch in itertools.chain.from_iterable(loader for _ in itertools.count()):
-        yield len(batch["index"]), batch[field]
+    samples = list(formats.pst_samples(store))
+    if each.name == "audio":
+        paths = [store / loader.dataset.name(i) for i in range(len(loader.dataset))]
+        samples = [formats.Sample(i, path, 0, path.stat().st_size) for i, path in enumerate(paths)]
+    batches = itertools.chain.from_iterable(loader for _ in itertools.count())
+    return Source(((batch["index"].tolist(), batch[field]) for batch in batches), samples)

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 
 import formats
 import numpy as np
 
 PAGE = mmap.PAGESIZE  # bytes
+FOR_EVER = 1 << 30  # samples of a page that stays
 
 
 class _File:
     """The pages of a file: how many samples each has, and how many of them are still to be delivered."""
 
-    def __init__(self, path: Path, ends: list[int]):
+    def __init__(self, path: Path, ends: list[int], stay: list[bool]):
         self.path, starts = path, [0, *ends[:-1]]
         self.pages = [(start // PAGE, -(-end // PAGE)) for start, end in zip(starts, ends, strict=True)]
-        self.owners = np.zeros(self.pages[-1][1], np.int32)
-        for first, end in self.pages:
-            self.owners[first:end] += 1
+        self.owners = np.zeros(self.pages[-1][1], np.int64)
+        for (first, end), stays in zip(self.pages, stay, strict=True):
+            self.owners[first:end] += FOR_EVER if stays else 1
         self.left = self.owners.copy()
 
     def deliver(self, extent: int) -> list[tuple[int, int]]:
@@ -38,17 +39,26 @@ class _File:
         return [(int(run[0]), int(run[-1]) + 1) for run in np.split(done, np.flatnonzero(np.diff(done) > 1) + 1) if len(run)]
 
 
-class Delivered:
-    """The places of samples in stored files. A sample may have several places."""
+def release(path: Path, runs: list[tuple[int, int]]) -> None:
+    """Drops runs of pages (first, end) of a file from the page cache. What is mapped stays there."""
+    with path.open("rb") as file:
+        for first, end in runs:
+            os.posix_fadvise(file.fileno(), first * PAGE, (end - first) * PAGE, os.POSIX_FADV_DONTNEED)
 
-    def __init__(self, samples: Iterable[formats.Sample]):
-        of_file: dict[Path, list[formats.Sample]] = {}
+
+class Delivered:
+    """The places of samples in stored files. A sample may have several places. The pages of samples that `stay` are never dropped.
+    Pages are dropped by `how`."""
+
+    def __init__(self, samples: Iterable[formats.Sample], stay: Container[int] = (), how: Callable = release):
+        self._how, of_file = how, {}
         for sample in samples:
             of_file.setdefault(sample.path, []).append(sample)
         self._places: dict[int, list[tuple[_File, int]]] = {}
         for path, own in of_file.items():
             own.sort(key=lambda sample: sample.offset)
-            file = _File(path, [*(sample.offset + sample.nbytes for sample in own[:-1]), path.stat().st_size])
+            ends = [*(sample.offset + sample.nbytes for sample in own[:-1]), path.stat().st_size]
+            file = _File(path, ends, [sample.number in stay for sample in own])
             for extent, sample in enumerate(own):
                 self._places.setdefault(sample.number, []).append((file, extent))
 
@@ -59,6 +69,4 @@ class Delivered:
             for file, extent in self._places.get(number, ()):
                 runs.setdefault(file.path, []).extend(file.deliver(extent))
         for path, found in runs.items():
-            with path.open("rb") as opened:
-                for first, end in found:
-                    os.posix_fadvise(opened.fileno(), first * PAGE, (end - first) * PAGE, os.POSIX_FADV_DONTNEED)
+            self._how(path, found)

@@ -78,7 +78,7 @@ def write_coco(task: recipes.Task) -> None:
 
 
 def detect(task: recipes.Task, **options):
-    encoded, boxes, labels = fn.readers.coco(
+    encoded, boxes, labels, *numbers = fn.readers.coco(
         file_root=str(task.root / "images"), annotations_file=str(task.store("coco.json")), ltrb=True, ratio=True,
         random_shuffle=True, read_ahead=True, avoid_class_remapping=True, name="reader", **options)
     anchors, shapes, boxes, labels = fn.random_bbox_crop(
@@ -92,7 +92,7 @@ def detect(task: recipes.Task, **options):
                             hue=uniform(-360 * hue, 360 * hue))
     mirror = coin()
     boxes = fn.bb_flip(boxes, ltrb=True, horizontal=mirror) * float(task.size)
-    return (finish(images, mirror=mirror), fn.pad(boxes), fn.pad(labels, fill_value=-1), labels.shape(dtype=types.INT64))
+    return (finish(images, mirror=mirror), fn.pad(boxes), fn.pad(labels, fill_value=-1), labels.shape(dtype=types.INT64), *numbers)
 
 
 def segment(task: recipes.Task, **options):
@@ -111,8 +111,9 @@ def segment(task: recipes.Task, **options):
     return finish(images, mirror=mirror), fn.squeeze(fn.flip(masks, horizontal=mirror), axes=[2])
 
 
-def batches(task: recipes.Task, store: Path, threads: int, cold: bool = False):
-    """`cold`: files are read, not mapped, because pages that are mapped cannot be dropped."""
+def batches(task: recipes.Task, store: Path, threads: int, cold: bool = False, numbered: bool = False):
+    """`cold`: files are read, not mapped, because pages that are mapped cannot be dropped. `numbered`, of detection: the last part
+    of a batch is the numbers of its files."""
     if task.name == "detect":
         write_coco(task)
     graph = {"classify": classify, "detect": detect, "segment": segment}[task.name]
@@ -120,13 +121,13 @@ def batches(task: recipes.Task, store: Path, threads: int, cold: bool = False):
     @pipeline_def(batch_size=task.batch, num_threads=threads, device_id=None, prefetch_queue_depth=2, seed=1,
                   enable_conditionals=True)
     def pipeline():
-        return graph(task, dont_use_mmap=cold)
+        return graph(task, dont_use_mmap=cold, **({"image_ids": True} if numbered else {}))
 
     pipe = pipeline()
     pipe.build()
     while True:
         images, *others = (np.asarray(each.as_tensor()) for each in pipe.run())
         if task.name == "detect":
-            boxes, labels, counts = others
-            others = [boxes, labels, counts.reshape(-1)]
+            boxes, labels, *rest = others
+            others = [boxes, labels, *(each.reshape(-1) for each in rest)]
         yield (images, *others)

@@ -72,16 +72,23 @@ class Samples(torch.utils.data.Dataset):
         return done["image"], done["boxes"].as_subclass(torch.Tensor), done["labels"]
 
 
+class Numbered(Samples):
+    """Samples whose last part is their number."""
+
+    def __getitem__(self, i: int) -> tuple:
+        return (*super().__getitem__(i), i)
+
+
 def mix_rows(mix: v2.Transform, rows: list[tuple]) -> tuple:
     images, labels = torch.utils.data.default_collate(rows)
     return mix(images, labels)
 
 
 def pad_rows(rows: list[tuple]) -> tuple:
-    images, boxes, labels = zip(*rows, strict=True)
+    images, boxes, labels, *numbers = zip(*rows, strict=True)
     padded = torch.nn.utils.rnn.pad_sequence
     return (torch.stack(images), padded(boxes, batch_first=True), padded(labels, batch_first=True, padding_value=-1),
-            torch.tensor([len(each) for each in boxes]))
+            torch.tensor([len(each) for each in boxes]), *map(torch.tensor, numbers))
 
 
 def collate_of(task: recipes.Task):
@@ -92,11 +99,12 @@ def collate_of(task: recipes.Task):
     return pad_rows if task.name == "detect" else None
 
 
-def batches(task: recipes.Task, store: Path, threads: int):
-    """With one core no worker process, which is faster there; with more, as many workers, kept alive."""
+def batches(task: recipes.Task, store: Path, threads: int, numbered: bool = False):
+    """With one core no worker process, which is faster there; with more, as many workers, kept alive. `numbered`, of detection: the
+    last part of a batch is the numbers of its files."""
     torch.set_num_threads(threads)
     extra = {"num_workers": threads, "persistent_workers": True} if threads > 1 else {}
-    samples = Samples(task, random_transform(task))
+    samples = (Numbered if numbered else Samples)(task, random_transform(task))
     for batch in torch.utils.data.DataLoader(samples, task.batch, sampler=Endless(len(samples)), drop_last=True,
                                              collate_fn=collate_of(task), **extra):
         yield tuple(batch)

@@ -1,10 +1,12 @@
 """The arithmetic of computed epochs, and what the tables say of them. Rates are invented."""
 
+import argparse
+
 import pytest
 
 from bench_modules import load
 
-steps, sets, endtoend, cell = (load("endtoend", name) for name in ("steps", "sets", "endtoend", "cell"))
+steps, sets, endtoend, cell, sources = (load("endtoend", name) for name in ("steps", "sets", "endtoend", "cell", "sources"))
 KNOWN = sets.sets(sets.Path("/nowhere"), sets.Path("/nowhere"))
 
 
@@ -78,6 +80,42 @@ def test_the_table_says_what_is_reached(merged):
     assert "not reached" in claims["5.0 x CoorDL (VLDB 2021) "]
     assert "no / wheel" in text and "computed | measured" in text and "+4.2%" in text  # 500 beside 480
     assert endtoend.picture(merged).count("<rect") > 4
+
+
+def test_all_loaders_have_the_same_memory(tmp_path):
+    (tmp_path / "imagenet" / "c0").mkdir(parents=True)
+    for i in range(4):
+        (tmp_path / "imagenet" / "c0" / f"{i}.JPEG").write_bytes(bytes(1000))
+    each, args = sets.sets(tmp_path, tmp_path)["imagenet"], argparse.Namespace(share=0.25)
+    memory = {name: endtoend.memory_of(args, machine, each) for name, machine in endtoend.MACHINES.items()}
+    assert memory == {"few": 4000, "slow": 1000, "balanced": 1000}
+
+
+def test_what_takes_more_than_the_memory_is_not_kept():
+    assert cell.kept("dali", 4000, 4000, False) == 1  # the files themselves
+    pixels = cell.kept("ffcv_raw", 16000, 4000, False)
+    assert 0 < pixels < 0.25 and pixels == cell.cache_epochs.random_replacement(0.25)
+    assert cell.kept("penstock", 16000, 4000, True) == 0  # its cache has the memory
+    assert cell.kept("penstock", 3900, 4000, False) == 1
+    with pytest.raises(cell.common.Unavailable, match="16000 bytes, and 4000"):
+        cell.kept("penstock", 16000, 4000, False)  # a plan of pixels in memory that others do not have
+
+
+def test_a_part_of_the_samples_stays_in_the_page_cache(tmp_path):
+    """Eight samples of two pages in one file: a quarter stays, and others go when they have been delivered."""
+    page, path = cell.delivered.PAGE, tmp_path / "shard"
+    path.write_bytes(bytes(16 * page))
+    went = []
+    samples = [sources.formats.Sample(i, path, 2 * page * i, 2 * page) for i in range(8)]
+    pages = cell.Pages(sources.Source(iter(()), samples, lambda _, runs: went.extend(runs)), 0.25)
+    assert len(pages.dropped) == 6 and sorted(first // 2 for first, _ in went) == sorted(pages.dropped)
+    for _ in range(2):
+        went.clear()
+        pages.drop(list(range(8)))
+        assert sorted(first // 2 for first, _ in went) == sorted(pages.dropped)
+    went.clear()
+    pages.drop([number for number in range(8) if number not in pages.dropped])
+    assert went == []
 
 
 def test_a_step_overlaps_the_next_batch(monkeypatch):

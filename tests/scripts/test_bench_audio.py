@@ -1,0 +1,47 @@
+"""What the benches of sound and of DLIO write, and what is read of the example that learns spoken digits. Figures are invented."""
+
+import argparse
+
+import pytest
+
+from bench_modules import load
+
+clips, accuracy, dlio = load("audio", "clips"), load("audio", "accuracy"), load("dlio", "dlio")
+MACHINE = {"cpu": "a CPU", "cores": 2, "commit": "abc", "date": "2000-01-02"}
+SAID = """520 sounds to train on, 260 of theo and yweweler to test on
+without augmentation: 32 losses, from 2.6208 to 1.3413; largest difference 0
+penstock, seed 1: loss 2.401 to 0.611, 12.0% of the time waiting, unseen speakers 91.2%
+torch, seed 1: loss 2.401 to 0.611, 80.0% of the time waiting, unseen speakers 99.9%
+penstock, seed 2: loss 2.401 to 0.611, 12.0% of the time waiting, unseen speakers 88.8%
+"""
+
+
+def test_the_goal_is_held_by_each_seed(monkeypatch):
+    monkeypatch.setattr(accuracy.subprocess, "run", lambda *_, **__: argparse.Namespace(stdout=SAID, returncode=1))
+    found = accuracy.measure(argparse.Namespace(folder="x", epochs=40, seeds=[1, 2])) | {"machine": MACHINE}
+    assert found["seeds"] == [{"seed": 1, "accuracy": 0.912}, {"seed": 2, "accuracy": 0.888}]
+    assert (found["unseen"], found["tested_on"], found["lowest"], found["met"]) == (["theo", "yweweler"], 260, 0.888, False)
+    assert "| 91.2% / 88.8% | 90% | missed |" in accuracy.table(found)
+
+
+def test_an_example_that_says_nothing_is_an_error():
+    with pytest.raises(SystemExit, match="does not say"):
+        accuracy.read("the losses differ\n")
+
+
+def test_clips_beside_the_fastest_other(monkeypatch):
+    rates = {"penstock": 900.0, "soundfile": 250.0, "dali": 200.0, "torchaudio": {"absent": ["no torchaudio"]}}
+    monkeypatch.setattr(clips.make_clips, "make", lambda *_: ["wav"])
+    monkeypatch.setattr(clips, "measure", lambda *_: rates)
+    args = argparse.Namespace(data=clips.Path("/nowhere"), clips=4, seconds=30.0, formats=["wav", "mp3"], cores=[1], features=False,
+                              loaders=list(rates), rounds=1, time=1.0)
+    found = clips.measure_all(args) | {"machine": MACHINE}
+    assert [cell["ratio"] for cell in found["cells"]] == [3.6]
+    assert "| wav | 1 | 900 | 250 | 200 | absent | 3.60 | met |" in clips.table(found)
+
+
+def test_dlio_says_who_feeds_the_accelerator():
+    result = {"machine": MACHINE, "settings": {"files": 480, "threads": 2, "epochs": 3},
+              "ways": {"dlio": {"au": 0.4, "samples_per_second": 100.0}, "loader": {"au": 0.86, "samples_per_second": 215.0}}}
+    text = dlio.table(result)
+    assert "| dlio | 0.400 | 100.0 | no |" in text and "| loader | 0.860 | 215.0 | yes |" in text
