@@ -35,14 +35,16 @@ ENVIRONMENTS = {
     "dali": Environment(("nvidia-dali-cuda130", "numpy", "pillow")),
     "tf": Environment(("tensorflow-cpu", "pillow")),
     "cv2": Environment(("opencv-python-headless",)),
-    "ffcv": Environment(("torch", "numpy", "pillow", "numba", "opencv-python-headless", "pandas", "assertpy", "fastargs",
-                         "tqdm", "psutil", "terminaltables", "setuptools", "wheel"),
-                        ("ffcv",), ("build-essential", "pkg-config", "libopencv-dev", "libturbojpeg0-dev")),
+    "ffcv": Environment(("numpy", "pillow", "numba", "opencv-python-headless", "pandas", "assertpy", "fastargs", "tqdm", "psutil",
+                         "terminaltables", "setuptools", "wheel"),
+                        ("ffcv",), ("build-essential", "pkg-config", "libopencv-dev", "libturbojpeg0-dev"), beside="torch"),
     # What a checkout of DLIO needs. PyPI's own dlio_benchmark pins a pydftracer that is too old for the source; mpich brings MPI.
-    "dlio": Environment(("torch", "numpy", "pillow", "hydra-core", "omegaconf", "pandas", "psutil", "PyYAML", "h5py",
-                         "pydftracer", "mpi4py", "mpich")),
-    "spdl": Environment(("spdl", "torch", "numpy", "pillow"), (), ("ffmpeg",)),
+    "dlio": Environment(("hydra-core", "omegaconf", "pandas", "psutil", "PyYAML", "h5py", "pydftracer", "mpi4py", "mpich"),
+                        beside="torch"),
+    "spdl": Environment(("spdl",), (), ("ffmpeg",), beside="torch"),
     "torchcodec": Environment(("torchcodec",), beside="torch"),
+    "litdata": Environment(("litdata",), beside="torch"),
+    "audio": Environment(("soundfile",), ("torchaudio",), beside="torch"),
 }
 
 

@@ -24,7 +24,7 @@ import environments  # noqa: E402
 # peer -> its environment
 PEERS = {"penstock": "torch", "penstock_original": "torch", "penstock_pli": "torch", "penstock_pli_jpeg": "torch",
          "dali": "dali", "tfdata": "tf", "torchvision": "torch", "torchcodec": "torchcodec", "pillow": "torch",
-         "webdataset": "torch", "spdl": "spdl", "ffcv": "ffcv", "ffcv_raw": "ffcv"}
+         "webdataset": "torch", "litdata": "litdata", "spdl": "spdl", "ffcv": "ffcv", "ffcv_raw": "ffcv"}
 GROUPS = tuple(common.works(Path()))
 CELL_LIMIT_S = 400  # including the peer's conversion at first use
 

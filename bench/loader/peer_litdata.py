@@ -1,0 +1,96 @@
+"""LitData: chunks on the local disk with the files' own bytes, decoded by torchvision; transforms of torchvision v2.
+
+Chunks are written as LitData advises: images by their paths, 64 MB each. A local folder of chunks is mapped where it lies.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import tempfile
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import litdata
+import torch
+
+import common
+import peer_torchvision
+
+NAME = "LitData + torchvision v2"
+CHUNK = "64MB"
+
+
+def versions() -> dict:
+    return {"litdata": version("litdata"), **peer_torchvision.versions()}
+
+
+def sample_of(files: list[str], labels: list[int], i: int) -> dict:
+    return {"image": litdata.Image(path=files[i]), "label": labels[i]}
+
+
+def write(work: common.Work, folder: Path) -> None:
+    """Writes the chunks: sample i is file i.
+
+    For a process of its own: optimize() changes how processes start from then on, seeds and environment variables. It empties two
+    folders for its cache first, which are /tmp/chunks and /tmp/data if it is not told others.
+    """
+    files, labels = [str(path) for path in work.files()], work.labels()
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        for name in ("DATA_OPTIMIZER_CACHE_FOLDER", "DATA_OPTIMIZER_DATA_CACHE_FOLDER"):
+            os.environ[name] = f"{scratch}/{name}"
+        litdata.optimize(fn=partial(sample_of, files, labels), inputs=list(range(len(files))), output_dir=str(folder),
+                         chunk_bytes=CHUNK, num_workers=1, reorder_files=False, keep_data_ordered=True, verbose=False)
+
+
+def n_stored(folder: Path) -> int:
+    """Returns the number of samples of chunks; 0 if their index was not written."""
+    index = folder / "index.json"
+    return sum(chunk["chunk_size"] for chunk in json.loads(index.read_text())["chunks"]) if index.exists() else 0
+
+
+def prepare(work: common.Work) -> Path:
+    def make(folder: Path) -> None:
+        process = multiprocessing.get_context("fork").Process(target=write, args=(work, folder))
+        process.start()
+        process.join()
+        n = len(work.files())
+        if process.exitcode or n_stored(folder) != n:  # it may end well where its worker failed
+            raise RuntimeError(f"{folder}: {n_stored(folder)} of {n} samples were written; exit status {process.exitcode}")
+
+    return common.made(work.store("litdata"), make)
+
+
+class Crops:
+    """What a sample becomes: a transformed image and its label."""
+
+    def __init__(self, work: common.Work):
+        self.transform = peer_torchvision.random_transform(work)
+
+    def __call__(self, sample: dict) -> tuple[torch.Tensor, int]:
+        return self.transform(sample["image"]), sample["label"]
+
+
+class Forever(litdata.StreamingDataset):
+    """Epoch after epoch, so that no window has the start of an epoch's workers in it."""
+
+    def __iter__(self):
+        while True:
+            super().__iter__()
+            yield from iter(super().__next__, None)  # ends with the epoch, whose number it then raises
+
+
+def batches(work: common.Work, store: Path, threads: int):
+    torch.set_num_threads(threads)
+    samples = Forever(str(store), shuffle=True, transform=Crops(work))
+    workers = threads if threads > 1 else 0
+    extra = {"persistent_workers": True, "prefetch_factor": 2} if workers else {}
+    yield from litdata.StreamingDataLoader(samples, batch_size=work.batch, num_workers=workers, **extra)
+
+
+def evaluate(work: common.Work, store: Path, files):
+    transform, numbers = peer_torchvision.fixed_transform(work), {path: i for i, path in enumerate(work.files())}
+    stored = litdata.StreamingDataset(str(store))
+    return torch.stack([transform(stored[numbers[path]]["image"]) for path in files]).numpy()
