@@ -212,9 +212,8 @@ bench-pages: build
 bench-dlio: build test-packages
 	DLIO=$(DLIO) bash bench/dlio/run.sh $(DLIO_ARGS)
 
-# torchaudio and DALI take part where .venv has them: .venv/bin/pip install --no-deps torchaudio; nvidia-dali-cuda130
 bench-audio: system-check build test-packages
-	.venv/bin/python bench/audio/clips.py --data bench/out/clips --out bench/out $(AUDIO_ARGS)
+	.venv/bin/python bench/audio/clips.py --data bench/out/clips --build $(or $(PEERS_BUILD),build/peers) --out bench/out $(AUDIO_ARGS)
 
 bench-audio-accuracy: build test-packages
 	.venv/bin/python bench/audio/accuracy.py $(or $(DATA),../shared/data/audio) --out bench/out $(ACCURACY_ARGS)

@@ -1,21 +1,24 @@
 """clips.py: clips per second that loaders make of long sounds: 1 second at 8 kHz, mono, out of 30 seconds in stereo at 44.1 kHz.
 
 Loaders: Penstock on the folder; torch's DataLoader with soundfile (which reads the part that is wanted) and torchaudio's Resample;
-the same as users of torchaudio.load write it, the whole file decoded; DALI, whose decoder takes whole files. Those that are not
-installed are left out, and named. All see the same files in the page cache, and the same cores. They take turns; the median of the
-rounds counts. With --features the clip becomes a log-mel spectrogram of 64 bands.
+the same as users of torchaudio.load write it, the whole file decoded; DALI, whose decoder takes whole files. They are installed in
+environments of their own below --build; those that cannot be are left out, and named. All see the same files in the page cache,
+and the same cores. They take turns; the median of the rounds counts. With --features the clip becomes a log-mel spectrogram of 64
+bands.
 
-    clips.py --data /tmp/clips --cores 1 2 --out bench/out        writes audio-<date>.json and .md
+    clips.py --data /tmp/clips --build build/peers --cores 1 2 --out bench/out        writes audio-<date>.json and .md
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
 import sys
 import time
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 
@@ -24,11 +27,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import runner  # noqa: E402
+import environments  # noqa: E402  (of bench/loader, which runner puts in reach)
 
 GOAL = 3.0  # times the fastest other loader
 RATE, WANTED, BATCH = 44100, 8000, 16
 N_FFT, HOP, N_MELS = 256, 80, 64
-NAMES = ("penstock", "soundfile", "torchaudio", "dali")
+NAMES = {"penstock": None, "soundfile": "audio", "torchaudio": "audio", "dali": "dali"}  # and their environments
+PACKAGES = ("soundfile", "torchaudio", "torch", "nvidia-dali-cuda130")
 
 
 def files_of(folder: Path) -> list[str]:
@@ -138,12 +143,26 @@ def make(name: str, folder: Path, cores: int, features: bool, cold: bool = False
     return torch_loader(folder, cores, features, whole=name == "torchaudio")
 
 
+def versions() -> dict[str, str]:
+    """Returns the versions of the peers' packages that this Python has."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
 def serve(name: str, folder: Path, cores: int, features: bool) -> None:
-    """One loader in a process of its own, an epoch for each line that comes, whose clips and seconds it prints."""
+    """One loader in a process of its own, which prints versions when it is ready. For each line that comes it goes through epochs
+    and prints their clips and seconds."""
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))
     epoch = make(name, folder, cores, features)
-    sum(map(len, epoch()))
-    print("ready", flush=True)
+    n_files, numbers = len(files_of(folder)), [number for batch in epoch() for number in batch]
+    if len(numbers) < n_files or not set(numbers) <= set(range(n_files)):
+        sys.exit(f"{name}: an epoch is {len(numbers)} clips of {n_files} files, some of which are not there")
+    print(json.dumps({} if name == "penstock" else versions()), flush=True)
     for line in sys.stdin:
         n, start = 0, time.perf_counter()
         while time.perf_counter() - start < float(line):
@@ -151,34 +170,44 @@ def serve(name: str, folder: Path, cores: int, features: bool) -> None:
         print(n, time.perf_counter() - start, flush=True)
 
 
-def measure(folder: Path, cores: int, features: bool, names: list[str], rounds: int, seconds: float) -> dict:
-    """Returns clips per second of each loader, or why there are none."""
-    running, results = {}, {}
-    for name in names:
-        command = [sys.executable, __file__, "--serve", name, "--data", str(folder), "--cores", str(cores)]
-        command += ["--features"] if features else []
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        if process.stdout.readline().strip() == "ready":
+def measure(folder: Path, cores: int, args: argparse.Namespace) -> tuple[dict, dict]:
+    """Returns clips per second of each loader, or why there are none, and versions of the peers."""
+    running, results, found = {}, {}, {}
+    for name in args.loaders:
+        environment = NAMES[name]
+        if environment in args.absent:
+            results[name] = {"absent": args.absent[environment]}
+            continue
+        python = sys.executable if environment is None else str(environments.python_of(args.build, environment))
+        command = [python, __file__, "--serve", name, "--data", str(folder), "--cores", str(cores)]
+        command += ["--features"] if args.features else []
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=environments.variables(args.build, environment))
+        if ready := process.stdout.readline():
             running[name], results[name] = process, []
+            found |= json.loads(ready)
         else:
-            results[name] = {"absent": process.communicate()[1].strip().splitlines()[-1:]}
-    for _ in range(rounds):
+            results[name] = {"absent": runner.last_line(process.communicate()[1], process.returncode)}
+    for _ in range(args.rounds):
         for name, process in running.items():
-            process.stdin.write(f"{seconds}\n")
+            process.stdin.write(f"{args.time}\n")
             process.stdin.flush()
             n, took = process.stdout.readline().split()
             results[name].append(int(n) / float(took))
     for process in running.values():
         process.communicate("")
-    return {name: statistics.median(each) if isinstance(each, list) else each for name, each in results.items()}
+    return {name: statistics.median(each) if isinstance(each, list) else each for name, each in results.items()}, found
 
 
 def measure_all(arguments: argparse.Namespace) -> dict:
     made = make_clips.make(arguments.data, arguments.clips, arguments.seconds)
-    cells = []
+    wanted = dict.fromkeys(environment for name in arguments.loaders if (environment := NAMES[name]))
+    arguments.absent = environments.install(arguments.build, wanted, False) if wanted else {}
+    cells, peers = [], {}
     for name in (name for name in arguments.formats if name in made):
         for cores in arguments.cores:
-            found = measure(arguments.data / name, cores, arguments.features, arguments.loaders, arguments.rounds, arguments.time)
+            found, known = measure(arguments.data / name, cores, arguments)
+            peers |= known
             rates = {loader: rate for loader, rate in found.items() if isinstance(rate, float)}
             best = max((rate for loader, rate in rates.items() if loader != "penstock"), default=0)
             ratio = rates["penstock"] / best if best and "penstock" in rates else None
@@ -186,7 +215,8 @@ def measure_all(arguments: argparse.Namespace) -> dict:
                                       "ratio": ratio}))
     settings = {"clips": arguments.clips, "seconds": arguments.seconds, "rounds": arguments.rounds, "round_s": arguments.time,
                 "goal": GOAL}
-    return {"bench": "audio", "machine": runner.machine(), "numpy": np.__version__, "settings": settings, "cells": cells}
+    return {"bench": "audio", "machine": runner.machine(), "numpy": np.__version__, "versions": peers, "settings": settings,
+            "cells": cells}
 
 
 def table(result: dict) -> str:
@@ -207,6 +237,7 @@ def table(result: dict) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder for the clips, which are made if they are not there")
+    parser.add_argument("--build", type=Path, default=Path("build/peers"), help="environments of peers are kept there")
     parser.add_argument("--clips", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=30, help="length of a sound")
     parser.add_argument("--cores", type=int, nargs="+", default=[1])

@@ -1,7 +1,7 @@
 """cell.py LOADER SET CORES: the rate of one loader, alone and beside emulated or real steps. Prints a line of JSON.
 
 --memory N: as many bytes of data may stay in memory, for each loader. Without --rate that is the kernel's page cache, for Penstock,
-too, whose packed set was planned to fit. --rate R: storage of R MB/s, which the control group of this process makes so. Memory is
+too, whose plan may store no more. --rate R: storage of R MB/s, which the control group of this process makes so. Memory is
 then Penstock's cache, and for others the page cache.
 
 Where the stored samples take more than the memory, the page cache keeps a part of them, always the same, and the pages of all
@@ -113,8 +113,6 @@ def kept(loader: str, stored: int, memory: int, slow: bool) -> float:
     """Returns the part of the stored samples that the page cache keeps."""
     if loader == "penstock" and slow:
         return 0.0  # the memory is its cache's
-    if loader == "penstock" and stored > memory:
-        raise common.Unavailable(f"the packed set takes {stored} bytes, and {memory} are in memory")
     return 1.0 if stored <= memory else cache_epochs.random_replacement(memory / stored)
 
 

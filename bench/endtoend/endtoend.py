@@ -104,10 +104,10 @@ def command_of(args: argparse.Namespace, machine: Machine, each: sets.Set, pytho
 
 
 def environment_of(each: sets.Set, loader: str) -> str | None:
-    """Returns the environment of a cell, None for this Python: sound through torch runs where soundfile is, as in bench/audio."""
-    if loader == "penstock" or (loader, each.name) == ("torchvision", "audio"):
-        return None
-    return {"dali": "dali", "ffcv_raw": "ffcv"}.get(loader, "torch")
+    """Returns the environment of a cell, None for this Python."""
+    if (loader, each.name) == ("torchvision", "audio"):
+        return "audio"
+    return {"penstock": None, "dali": "dali", "ffcv_raw": "ffcv"}.get(loader, "torch")
 
 
 def plan(args: argparse.Namespace, machine: Machine, each: sets.Set) -> tuple[dict, Path]:
@@ -143,7 +143,7 @@ def run_cell(args: argparse.Namespace, machine: Machine, each: sets.Set, loader:
 
 
 def measure_all(args: argparse.Namespace) -> dict:
-    absent = environments.install(args.build, ["dali", "ffcv"], False)
+    absent = environments.install(args.build, ["dali", "ffcv", "audio"], False)
     sets.prepare(args.data, args.folder, args.sets)
     known, cells = sets.sets(args.data, args.folder), []
     for name in args.sets:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from .cell import (CLOCK_TICKS, Meter, Process, Unavailable, cpu_seconds, disk_nbytes, end_at_once, forget_peak_rss,
-                   peak_rss_mb, pinned, run_cell, run_program, tell)
+                   last_line, peak_rss_mb, pinned, run_cell, run_program, tell)
 from .picture import GRID, INK, MUTED, bars, square, svg, text
 from .table import (absent, by_commas, chosen, finish, heads, machine, parsed, parser, said, stored_mb, versions,
                     where, work_folder, write)

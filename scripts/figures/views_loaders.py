@@ -1,11 +1,12 @@
-"""Tables of loaders: bench/loader, bench/tasks, bench/pages, slow samples, MLPerf's accelerators, networks that train."""
+"""Tables of loaders: bench/loader, bench/tasks, bench/pages, bench/audio, slow samples, MLPerf's accelerators, networks that
+train."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from figure_views import only, signed, table, times, view, where, whole
+from figure_views import only, percent, signed, table, times, view, where, whole
 
 PACKED = ("penstock_pli_jpeg", "penstock_pli")
 
@@ -173,3 +174,50 @@ def models(run: dict[str, Any], storage: str) -> list[str]:
     return table(
         ["network, form", "storage", "step, ms", "alone", "images/s", "computes", "preparation", "fetch", "predicted"], rows
     )
+
+
+@view
+def dlio(run: dict[str, Any]) -> list[str]:
+    """What DLIO counts for each way in which Penstock takes part, and for DLIO's own loader."""
+    return table(
+        ["way", "utilisation", "samples/s"],
+        [[way, f"{each['au']:.3f}", f"{each['samples_per_second']:.1f}"] for way, each in run["ways"].items()],
+    )
+
+
+@view
+def clips(run: dict[str, Any]) -> list[str]:
+    """Clips of sound per second, through each loader that was there."""
+    names = list(dict.fromkeys(name for cell in run["cells"] for name, rate in cell["clips_per_s"].items() if rate_of(rate)))
+    rows = []
+    for cell in run["cells"]:
+        rates = [rate_of(cell["clips_per_s"].get(name)) for name in names]
+        rows.append(
+            [
+                cell["format"] + (", log-mel" if cell["features"] else ""),
+                cell["cores"],
+                *(whole(rate) if rate else "-" for rate in rates),
+                times(cell["ratio"]) if cell["ratio"] else "-",
+            ]
+        )
+    return table(["files", "cores", *names, "x the fastest other"], rows)
+
+
+def rate_of(rate: Any) -> float | None:
+    """Returns a rate; None for what is said of a loader that was not there."""
+    return rate if isinstance(rate, float) else None
+
+
+@view
+def audio_accuracy(run: dict[str, Any]) -> list[str]:
+    rows = []
+    for row in [{"speakers": None, "takes": 1.0, **run}, *run["fewer"]]:
+        of = "all other speakers" if row["speakers"] is None else f"{row['speakers']} of them"
+        rows.append(
+            [
+                of + (", half of the takes" if row["takes"] < 1 else ""),
+                row["trained_on"],
+                ", ".join(percent(each["accuracy"], 1) for each in row["seeds"]),
+            ]
+        )
+    return table(["trained on", "sounds", f"right of {run['tested_on']} sounds of two unseen speakers, each seed"], rows)

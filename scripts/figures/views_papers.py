@@ -84,57 +84,50 @@ def epochs_of(run: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return run["epochs"] if name == "all" else where(run["epochs"], set=name)
 
 
-def end_to_end(run: dict[str, Any], name: str, peer: str = "") -> tuple[float, float]:
-    """Returns the geometric mean and the most of the ratios to a peer, or to the faster of both."""
-    ratios = [epoch["times"][peer] if peer else epoch["times_fastest"] for epoch in epochs_of(run, name)]
-    return geometric(ratios), max(ratios)
+PEERS = {"dali": "DALI", "torchvision": "torch", "ffcv_raw": "FFCV raw"}
+
+
+def peers_of(run: dict[str, Any]) -> dict[str, str]:
+    """Returns the names of the other loaders that a run has."""
+    return {peer: name for peer, name in PEERS.items() if any(cell["loader"] == peer for cell in run["cells"])}
+
+
+def ratios_to(run: dict[str, Any], name: str, peer: str) -> list[str]:
+    """Returns the geometric mean and the most of the ratios to a loader, or to the fastest one of each epoch for peer ""."""
+    ratios = [epoch["times"].get(peer) if peer else epoch["times_fastest"] for epoch in epochs_of(run, name)]
+    known = [ratio for ratio in ratios if ratio is not None]  # not every loader reads every set
+    return [f"{geometric(known):.2f}", f"{max(known):.2f}"] if known else ["-", "-"]
+
+
+def stall_of(run: dict[str, Any], name: str, loader: str) -> str:
+    found = [epoch["loaders"][loader]["stall"] for epoch in epochs_of(run, name) if loader in epoch["loaders"]]
+    return percent(statistics.fmean(found)) if found else "-"
 
 
 @view
 def endtoend(run: dict[str, Any]) -> list[str]:
+    peers = peers_of(run)
     rows = []
     for name in (*run["sets"], "all"):
-        ratios = [f"{value:.2f}" for peer in ("dali", "torchvision", "") for value in end_to_end(run, name, peer)]
-        waits = [
-            percent(statistics.fmean(epoch["loaders"][loader]["stall"] for epoch in epochs_of(run, name)))
-            for loader in ("dali", "torchvision", "penstock")
-        ]
-        rows.append([name, *ratios, *waits])
-    return table(
-        [
-            "set",
-            "x DALI: mean",
-            "most",
-            "x torch: mean",
-            "most",
-            "x the faster: mean",
-            "most",
-            "stall: DALI",
-            "torch",
-            "Penstock",
-        ],
-        rows,
-    )
+        ratios = [value for peer in (*peers, "") for value in ratios_to(run, name, peer)]
+        rows.append([name, *ratios, *(stall_of(run, name, loader) for loader in (*peers, "penstock"))])
+    fastest = "the faster" if len(peers) == 2 else "the fastest"
+    means = [words for other in (*peers.values(), fastest) for words in (f"x {other}: mean", "most")]
+    first, *others = peers.values()
+    return table(["set", *means, f"stall: {first}", *others, "Penstock"], rows)
 
 
 @view
 def endtoend_plans(run: dict[str, Any]) -> list[str]:
     """What Penstock stored on each machine, and the loaders' rates alone."""
+    peers = peers_of(run)
     rows = []
     for name in run["sets"]:
         for machine in ("few", "slow", "balanced"):
-            cells = {
-                loader: only(run["cells"], set=name, machine=machine, loader=loader)
-                for loader in ("penstock", "dali", "torchvision")
-            }
-            rows.append(
-                [
-                    f"{name}, {machine}",
-                    cells["penstock"]["plan"].split(":")[0],
-                    *(whole(cell["alone"]["samples_per_s"]) for cell in cells.values()),
-                ]
-            )
-    return table(["set, machine", "Penstock's plan", "alone, samples/s: Penstock", "DALI", "torch"], rows)
+            cells = [only(run["cells"], set=name, machine=machine, loader=loader) for loader in ("penstock", *peers)]
+            rates = [whole(cell["alone"]["samples_per_s"]) if "alone" in cell else "-" for cell in cells]
+            rows.append([f"{name}, {machine}", cells[0]["plan"].split(":")[0], *rates])
+    return table(["set, machine", "Penstock's plan", "alone, samples/s: Penstock", *peers.values()], rows)
 
 
 @view
