@@ -8,7 +8,8 @@ accelerators of half to four times the best single form's rate: each form alone,
 in each of the mix's two forms, and the data set as it came. Batches are compared first: all of them must be the same.
 
 Each group is solved twice: with the forms that one had before Penstock (PNG and raw pixels; JPEG and raw pixels), which is the
-situation of the paper, and with PLI. Where transforms begin with a Resize, raw pixels of that size are a data set of their own.
+situation of the paper, and with PLI. Where transforms begin with a Resize, raw pixels of that size are a data set of their own, and
+a third plan may store images at that size (`penstock plan --training-size`). The files are packed by it, each in one form.
 Mixes are run with the threads and the read-ahead of their plans. Files have several names where there are few of them: at the end
 of each epoch the read-ahead runs empty and starts anew, which in epochs of a quarter of a second is a tenth of the time.
 --from FILE.json makes the tables of figures that are there.
@@ -21,6 +22,7 @@ import inspect
 import itertools
 import json
 import os
+import shutil
 import statistics
 import sys
 import time
@@ -58,6 +60,7 @@ GROUPS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 RESIZES = "resize" in inspect.signature(ps.pack).parameters
+SMALL = "all, training size"  # of mixes: images may be stored after the Resize
 
 
 def folder_of(source: Path, path: Path, group: dict[str, Any]) -> Path:
@@ -94,6 +97,22 @@ def store_resized(source: Path, path: Path, group: dict[str, Any]) -> Path | Non
         ps.pack(folder_of(source, path, group), half, forms=["raw"], of_lossy=True, resize=group["resize"])
         half.rename(small)
     return small
+
+
+def store_planned(
+    source: Path, path: Path, group: dict[str, Any], cores: int, storage: float, budget: str
+) -> tuple[Path, ps.Plan] | None:
+    """Plans with images at the training size, and packs the files by the plan. None: as of store_resized."""
+    if "resize" not in group:
+        return None
+    folder, packed = folder_of(source, path, group), path.with_name(f"{path.stem}-training.pst")
+    with loader_of(folder, group, storage) as loader:
+        found = ps.plan(loader, cache=0, page_cache=0, layout=False, forms=group["forms"], budget=budget, training_size=True)
+    shutil.rmtree(packed, ignore_errors=True)
+    file = packed.with_suffix(".plan.json")
+    found.to_json(file)
+    ps.pack(folder, packed, plan=file, num_workers=cores)
+    return packed, found
 
 
 def loader_of(path: Path, group: dict[str, Any], storage: float, **options: Any) -> ps.Loader:
@@ -150,8 +169,19 @@ def shares_of(plan: ps.Plan) -> dict[str, float]:
     return shares or {_name(plan.data["classes"][0]["ways"][0]["store"][0]): 1.0}
 
 
+def shares_stored(plan: ps.Plan) -> dict[str, float]:
+    """Returns the part of all samples that a plan without copies stores in each form, the largest first."""
+    found: dict[str, float] = {}
+    whole = sum(part["samples"] for part in plan.data["classes"])
+    for part, way in ((part, way) for part in plan.data["classes"] for way in part["ways"]):
+        form = _name(way["store"][0])
+        found[form] = found.get(form, 0.0) + way["share"] * part["samples"] / whole
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
 def _name(store: dict[str, Any]) -> str:
-    return store["form"] + (f"-{store['tier']}" if "tier" in store else "")
+    form = store["form"] + (f"-{store['tier']}" if "tier" in store else "")
+    return f"{form}@{store['resize']}" if "resize" in store else form
 
 
 def restricted(report: ps.report.Report, forms: tuple[str, ...]) -> ps.report.Report:
@@ -161,7 +191,7 @@ def restricted(report: ps.report.Report, forms: tuple[str, ...]) -> ps.report.Re
 
 
 def setting(
-    path: Path, small: Path | None, group: dict[str, Any], cores: int, storage: float, args: argparse.Namespace
+    source: Path, path: Path, small: Path | None, group: dict[str, Any], cores: int, storage: float, args: argparse.Namespace
 ) -> dict[str, Any]:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     with loader_of(path, group, storage, forms=ps.Forms(allowed={"image": [variant(group["own"])]})) as loader:
@@ -180,9 +210,13 @@ def setting(
             ways[f"mix of {name}"] = {"forms": mix, **ahead}
             half = dict.fromkeys(sorted(mix, key=lambda form: -mix[form])[:2], 0.5)
             ways[f"half and half of {name}"] = {"forms": ps.Forms(half, choice="sample"), **ahead}
+    trained = store_planned(source, path, group, cores, storage, args.budget)
+    if trained is not None:
+        packed, plans[SMALL] = trained
+        mixes[SMALL] = shares_stored(plans[SMALL])
+        ways[f"mix of {SMALL}"] = {"data": packed, "plan": plans[SMALL]}
     check_batches(path, group, [way for name, way in ways.items() if name not in group["forms"]])
-    predicted = {form: row["samples_per_second"] for plan in plans.values() for row in plan.data["singles"]
-                 for form in [row["form"]]}  # fmt: skip
+    predicted = {row["form"]: row["samples_per_second"] for name in ("before", "all") for row in plans[name].data["singles"]}
     predicted.update({f"mix of {name}": plan.data["predicted"]["samples_per_second"] for name, plan in plans.items()})
     if small is not None:
         with loader_of(path, group, storage, data=small) as loader:
@@ -234,12 +268,13 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     for name in runner.chosen(args.groups, GROUPS):
         group = GROUPS[name]
         path = store(args.data / group["source"], args.work / f"mix-{name}-{group['copies']}.pst", group)
-        small = store_resized(args.data / group["source"], path, group)
+        source = args.data / group["source"]
+        small = store_resized(source, path, group)
         found["groups"][name] = {}
         for title, (cores, storage) in group["settings"].items():
             os.sched_setaffinity(0, args.cpus)
             print(f"{name}: {title}", file=sys.stderr, flush=True)
-            found["groups"][name][title] = setting(path, small, group, cores, storage, args)
+            found["groups"][name][title] = setting(source, path, small, group, cores, storage, args)
             print(table(name, title, found["groups"][name][title]), flush=True)
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 from figure_views import only, percent, signed, table, times, view, where, whole
 
 BESIDE_PLI = ("mix of", "half and half")
-MIXES = {"mix of before": "mix", "half and half of before": "coin flip"}
+SMALL = "all, training size"  # the plan that may store images at the training size
 
 
 def rates_of(setting: dict[str, Any], fraction: float = 4.0) -> dict[str, float]:
@@ -30,6 +30,10 @@ def best(rates: dict[str, float]) -> str:
     return max(rates, key=lambda way: rates[way])
 
 
+def shares(mix: dict[str, float]) -> str:
+    return ", ".join(f"{100 * share:.0f} % {form}" for form, share in mix.items())
+
+
 def mix_ratio(setting: dict[str, Any]) -> float | None:
     """Returns the solved mix over the best single form, both without PLI; None where the mix is one form."""
     rates = rates_of(setting)
@@ -41,7 +45,7 @@ def mixes_without_pli(run: dict[str, Any]) -> list[str]:
     rows = []
     for group, _, setting in settings_of(run):
         rates = rates_of(setting)
-        mix = ", ".join(f"{100 * share:.0f} % {form}" for form, share in setting["mixes"]["before"].items())
+        mix = shares(setting["mixes"]["before"])
         ratio = mix_ratio(setting)
         rows.append(
             [
@@ -70,24 +74,32 @@ def plan_ratio(setting: dict[str, Any]) -> float:
     return plan_rate(setting) / rates["png" if "png" in rates else "jpeg"]
 
 
+def at_training_size(setting: dict[str, Any]) -> list[str | None]:
+    """Returns what the plan stores that may have images at the training size, and its rate; None where there is no such plan."""
+    if SMALL not in setting["mixes"]:
+        return [None, None]
+    return [shares(setting["mixes"][SMALL]), whole(rates_of(setting)[f"mix of {SMALL}"])]
+
+
 @view
 def mixes_of_all(run: dict[str, Any]) -> list[str]:
-    rows = []
+    rows, has_small = [], any(SMALL in setting["mixes"] for _, _, setting in settings_of(run))
     for group, _, setting in settings_of(run):
         rates, forms = rates_of(setting), singles(setting, pli=True)
-        mix = ", ".join(f"{100 * share:.0f} % {form}" for form, share in setting["mixes"]["all"].items())
         rows.append(
             [
                 f"{group}: {setting['cores']} cores, {setting['storage'] / 1e6:.0f} MB/s",
                 f"{best(forms)}, {max(forms.values()):.0f}",
-                mix,
+                shares(setting["mixes"]["all"]),
                 whole(plan_rate(setting)),
                 times(plan_rate(setting) / max(forms.values()), 2),
                 times(plan_ratio(setting), 2),
                 whole(rates["half and half of all"]) if "half and half of all" in rates else None,
+                *(at_training_size(setting) if has_small else []),
             ]
         )
-    return table(["", "best single form", "the plan", "its samples/s", "x best single", "x the files", "coin flip"], rows)
+    head = ["", "best single form", "the plan", "its samples/s", "x best single", "x the files", "coin flip"]
+    return table([*head, *(["with images at the training size", "its samples/s"] if has_small else [])], rows)
 
 
 def plan_errors(run: dict[str, Any]) -> dict[str, list[float]]:

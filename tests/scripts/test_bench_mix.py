@@ -1,7 +1,11 @@
-"""Mixes of forms: which single forms they are compared with, and how near the predictions of plans are."""
+"""Mixes of forms: which single forms they are compared with, how near the predictions of plans are, and what plans store."""
 
+import argparse
 import json
 
+import pytest
+
+import views_plans
 from bench_modules import BENCH, load
 
 mix_accuracy = load("mix", "mix_accuracy")
@@ -37,3 +41,42 @@ def test_the_published_figures_have_their_summary():
     assert (result["accuracy"]["near"], result["accuracy"]["cells"]) == (28, 44)
     ratios = {title: found["over_best_single"].get("mix of before") for title, found in result["groups"]["imagenet256"].items()}
     assert round(ratios["few cores, fast storage"], 2) == 0.65 and round(ratios["balanced"], 2) == 0.67
+
+
+RAW, SMALL = {"form": "raw"}, {"form": "raw", "resize": 256}
+PLI = {"form": "pli", "tier": "small", "resize": 256}
+
+
+def test_a_plan_of_the_training_size_is_no_single_form():
+    found = setting(jpeg=(800, 800), pli=(2000, 2000)) | {"mixes": {}}
+    found["cells"].append({"way": "mix of all, training size", "fraction": 4.0, "rate": 3000, "predicted": 2900})
+    assert mix_accuracy.over_best_single(found, "mix of all, training size") == 1.5
+    assert views_plans.best(views_plans.singles(found, pli=True)) == "pli"
+
+
+def test_the_table_shows_the_plan_of_the_training_size():
+    own = setting(jpeg=(800, 800)) | {"mixes": {"all": {"jpeg": 1.0}}, "cores": 1, "storage": 4e8}
+    assert len(views_plans.mixes_of_all({"groups": {"a": {"few": own}}})[0].split("|")) == 9
+    small = setting(jpeg=(800, 800)) | {"mixes": {"all": {"jpeg": 1.0}, views_plans.SMALL: {"raw@256": 0.75, "jpeg": 0.25}},
+                                        "cores": 1, "storage": 4e8}  # fmt: skip
+    small["cells"].append({"way": f"mix of {views_plans.SMALL}", "fraction": 4.0, "rate": 1600, "predicted": 1600})
+    lines = views_plans.mixes_of_all({"groups": {"a": {"few": own}, "b": {"few": small}}})
+    assert lines[2].endswith("||||") and lines[3].endswith("|75 % raw@256, 25 % jpeg|1600|")
+
+
+@pytest.fixture
+def mix():
+    pytest.importorskip("penstock")
+    return load("mix", "mix")
+
+
+def test_what_a_plan_stores_in_each_form(mix):
+    classes = [{"samples": 30, "ways": [{"share": 0.5, "store": [{"form": "jpeg"}]}, {"share": 0.5, "store": [SMALL]}]},
+               {"samples": 10, "ways": [{"share": 1.0, "store": [PLI, RAW]}]}]  # fmt: skip
+    assert mix.shares_stored(argparse.Namespace(data={"classes": classes})) == {
+        "jpeg": 0.375, "raw@256": 0.375, "pli-small@256": 0.25}  # fmt: skip
+    assert mix.SMALL == views_plans.SMALL
+
+
+def test_groups_without_a_resize_have_no_plan_of_the_training_size(mix, tmp_path):
+    assert mix.store_planned(tmp_path, tmp_path / "x.pst", mix.GROUPS["imagenet"], 1, 1e6, "3s") is None
