@@ -172,10 +172,11 @@ def shares_of(plan: ps.Plan) -> dict[str, float]:
 def shares_stored(plan: ps.Plan) -> dict[str, float]:
     """Returns the part of all samples that a plan without copies stores in each form, the largest first."""
     found: dict[str, float] = {}
-    whole = sum(part["samples"] for part in plan.data["classes"])
-    for part, way in ((part, way) for part in plan.data["classes"] for way in part["ways"]):
+    classes = plan.data["classes"]
+    whole = sum(part["samples"] for part in classes)
+    for samples, way in ((part["samples"], way) for part in classes for way in part["ways"]):
         form = _name(way["store"][0])
-        found[form] = found.get(form, 0.0) + way["share"] * part["samples"] / whole
+        found[form] = found.get(form, 0.0) + way["share"] * samples / whole
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 

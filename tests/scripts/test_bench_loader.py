@@ -1,7 +1,13 @@
 """The comparison of loaders: its crop rule, its reference, its lines for absent and disturbed peers. Figures are invented."""
 
+import itertools
+import json
+import os
 import random
+import sys
+import types
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,6 +164,65 @@ def test_every_peer_has_a_module_and_an_environment_with_pins():
         wanted = environments.ENVIRONMENTS[environment]
         for package in (*wanted.packages, *wanted.alone):
             assert f"\n{package}==" in pins, (environment, package)
+
+
+class Chunks:
+    """Iterates as LitData's data sets do: an epoch ends by StopIteration, and its number is raised."""
+
+    def __init__(self, folder, **_):
+        self.current_epoch, self.left = 1, []
+
+    def __iter__(self):
+        self.left = [f"{self.current_epoch}.{i}" for i in range(2)]
+        return self
+
+    def __next__(self):
+        if not self.left:
+            self.current_epoch += 1
+            raise StopIteration
+        return self.left.pop(0)
+
+
+def optimize(fn, inputs, output_dir, **_):
+    """Loses the samples whose label is 9, and leaves the variables that it was given, and one of its own."""
+    samples = [fn(i) for i in inputs]
+    kept = [sample["image"]["path"] for sample in samples if sample["label"] != 9]
+    os.environ["DATA_OPTIMIZER_NUM_WORKERS"] = "1"
+    Path(output_dir).mkdir()
+    index = {"chunks": [{"chunk_size": len(kept)}], "files": kept, "folder": os.environ["DATA_OPTIMIZER_DATA_CACHE_FOLDER"]}
+    (Path(output_dir) / "index.json").write_text(json.dumps(index))
+
+
+@pytest.fixture
+def litdata_peer(monkeypatch):
+    for name, members in (("litdata", {"StreamingDataset": Chunks, "optimize": optimize, "Image": dict}), ("torch", {}),
+                          ("peer_torchvision", {})):  # fmt: skip
+        stand_in = types.ModuleType(name)
+        vars(stand_in).update(members)
+        monkeypatch.setitem(sys.modules, name, stand_in)
+    return load("loader", "peer_litdata")
+
+
+def test_litdata_goes_from_epoch_to_epoch(litdata_peer):
+    assert list(itertools.islice(litdata_peer.Forever(""), 5)) == ["1.0", "1.1", "2.0", "2.1", "3.0"]
+
+
+def test_litdata_writes_chunks_in_the_order_of_the_files_beside_no_other_data(litdata_peer, tmp_path):
+    work = work_of(tmp_path)
+    store = litdata_peer.prepare(work)
+    found = json.loads((store / "index.json").read_text())
+    assert found["files"] == [str(path) for path in work.files()] and litdata_peer.n_stored(store) == 3
+    assert str(tmp_path) in found["folder"]  # it is emptied, so it must not be /tmp/data
+    assert "DATA_OPTIMIZER_NUM_WORKERS" not in os.environ
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["g", store.name]
+
+
+def test_chunks_of_litdata_that_lack_samples_are_no_store(litdata_peer, tmp_path, monkeypatch):
+    work = work_of(tmp_path)
+    monkeypatch.setattr(type(work), "labels", lambda _: [0, 9, 0])
+    with pytest.raises(RuntimeError, match="2 of 3 samples"):
+        litdata_peer.prepare(work)
+    assert not work.store("litdata").exists()
 
 
 def test_what_does_not_install_gives_its_reason(tmp_path, monkeypatch):
