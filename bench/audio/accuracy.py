@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """What examples/train_audio.py reaches on speakers that it has not heard, beside its goal: accuracy.py --out DIR FOLDER [...].
 
-FOLDER holds spoken digits as the example takes them. Each seed is a training with the example's own settings. Accuracy does not
-depend on other work on the machine. --fewer also trains on fewer speakers, and on half of the takes of all of them, as often in
-samples: what is lost then says whether more voices or more takes would help. Writes audio_accuracy-<date>.json and .md.
+FOLDER holds spoken digits as the example takes them. Each seed is a training with the example's own settings, with one thread of
+torch. Accuracy does not depend on other work on the machine. --fewer also trains on fewer speakers, and on half of the takes of
+all of them, for as many steps: what is lost then says whether more voices or more takes would help. Writes
+audio_accuracy-<date>.json and .md.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import statistics
 import subprocess
@@ -39,7 +41,7 @@ def trained(folder: Path, epochs: int, seeds: list[int], *more: str) -> dict:
     """Returns the accuracies of a folder, and their range."""
     command = [sys.executable, str(ROOT / "examples" / "train_audio.py"), str(folder), "--epochs", str(epochs),
                "--seeds", *map(str, seeds), *more]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     found = read(done.stdout)
     rates = [each["accuracy"] for each in found["seeds"]]
     return found | {"lowest": min(rates), "median": statistics.median(rates), "highest": max(rates)}

@@ -79,7 +79,12 @@ class Forever(litdata.StreamingDataset):
     def __iter__(self):
         while True:
             super().__iter__()
-            yield from iter(super().__next__, None)  # ends with the epoch, whose number it then raises
+            n = 0
+            for sample in iter(super().__next__, None):  # ends with the epoch, whose number it then raises
+                yield sample
+                n += 1
+            if n == 0:  # whole batches are dealt to the workers, so one may have nothing for ever
+                raise common.Unavailable("a worker has no samples: there are too few for its batches")
 
 
 def batches(work: common.Work, store: Path, threads: int):

@@ -169,11 +169,11 @@ def test_every_peer_has_a_module_and_an_environment_with_pins():
 class Chunks:
     """Iterates as LitData's data sets do: an epoch ends by StopIteration, and its number is raised."""
 
-    def __init__(self, folder, **_):
-        self.current_epoch, self.left = 1, []
+    def __init__(self, folder, n=2, **_):
+        self.current_epoch, self.left, self.n = 1, [], n
 
     def __iter__(self):
-        self.left = [f"{self.current_epoch}.{i}" for i in range(2)]
+        self.left = [f"{self.current_epoch}.{i}" for i in range(self.n)]
         return self
 
     def __next__(self):
@@ -205,6 +205,8 @@ def litdata_peer(monkeypatch):
 
 def test_litdata_goes_from_epoch_to_epoch(litdata_peer):
     assert list(itertools.islice(litdata_peer.Forever(""), 5)) == ["1.0", "1.1", "2.0", "2.1", "3.0"]
+    with pytest.raises(litdata_peer.common.Unavailable, match="no samples"):  # and not from empty epoch to empty epoch
+        next(iter(litdata_peer.Forever("", n=0)))
 
 
 def test_litdata_writes_chunks_in_the_order_of_the_files_beside_no_other_data(litdata_peer, tmp_path):
