@@ -7,11 +7,11 @@ need "$data/imagenet_folder" "a folder that has one"
 [ -f "${DLIO:-}/dlio_benchmark/main.py" ] || { echo "set DLIO to a checkout of github.com/argonne-lcf/dlio_benchmark" >&2; exit 2; }
 python=${PYTHON:-$root/.venv/bin/python}
 peers=${DLIO_ENVIRONMENT:-$build/dlio}
-if [ ! -x "$peers/bin/packages-installed" ]; then
+if [ ! -f "$peers/packages-installed" ]; then
     # PyPI's dlio_benchmark pins a pydftracer that is too old for the source; mpich brings MPI itself, into the environment's lib.
     "$python" -m venv "$peers"
     "$peers/bin/pip" install --quiet hydra-core omegaconf pandas psutil Pillow PyYAML h5py pydftracer mpi4py mpich
-    ln -s "$(command -v true)" "$peers/bin/packages-installed"
+    touch "$peers/packages-installed"
 fi
 # Penstock and torch come from the tree's environment, behind DLIO's own packages.
 site='import sysconfig; print(sysconfig.get_path("purelib"))'
