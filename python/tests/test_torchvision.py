@@ -122,10 +122,25 @@ def test_color_jitter(photographs, member, factor, name):
             lambda image: getattr(F, name)(image, factor))
 
 
-def test_grayscale(photographs):
-    compare(photographs, T.Grayscale(3), lambda image: F.rgb_to_grayscale(image, 3))
-    compare(photographs, T.Grayscale(1), lambda image: F.rgb_to_grayscale(image, 1))
-    compare(photographs, T.RandomGrayscale(1.0), lambda image: F.rgb_to_grayscale(image, 3))
+@pytest.mark.parametrize("op", [T.Grayscale(3), T.Grayscale(1), T.RandomGrayscale(1.0)])
+def test_grayscale(photographs, op):
+    """The luma of PIL, and so torchvision's of PIL's images. Of tensors torchvision cuts off where PIL rounds."""
+    channels = getattr(op, "num_output_channels", 3)
+    for pixels, mine in zip(originals(), run(photographs, [op]), strict=True):
+        assert torch.equal(mine, F.pil_to_tensor(F.rgb_to_grayscale(PilImage.fromarray(pixels), channels)))
+        more = mine.int() - F.rgb_to_grayscale(torch.from_numpy(pixels).permute(2, 0, 1), channels).int()
+        assert set(more.unique().tolist()) == {0, 1}
+
+
+def test_grayscale_leaves_gray(tmp_path):
+    """torchvision's weights of tensors add up to 0.9999, so gray becomes one level darker there."""
+    ramp = np.repeat(np.arange(256, dtype=np.uint8).reshape(16, 16, 1), 3, 2)
+    with ps.Writer(tmp_path / "set.pst", {"image": ps.Image("raw")}) as writer:
+        writer.write({"image": ramp})
+    image, = run(tmp_path / "set.pst", [T.Grayscale(3)])
+    assert np.array_equal(image.permute(1, 2, 0).numpy(), ramp)
+    theirs = F.rgb_to_grayscale(torch.from_numpy(ramp).permute(2, 0, 1), 3)
+    assert torch.equal(theirs.int(), (image.int() - 1).clamp(min=0))
 
 
 def test_normalize(photographs):

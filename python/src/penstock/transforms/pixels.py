@@ -221,8 +221,9 @@ class ColorJitter(Transform):
 
 @dataclass(frozen=True)
 class Grayscale(Transform):
-    """BT.601 luma, in one channel or copied to three.
+    """BT.601 luma, rounded as PIL does, in one channel or copied to three.
 
+    torchvision rounds so, too, but only PIL's images: of tensors it cuts off.
     With one channel nothing but geometry may come before it: the image is then delivered with
     one channel from the start.
     """
@@ -237,7 +238,7 @@ class Grayscale(Transform):
 
 @dataclass(frozen=True)
 class RandomGrayscale(Transform):
-    """Converts to BT.601 luma in all channels with probability ``p``."""
+    """Converts to BT.601 luma in all channels with probability ``p``, rounded as :class:`Grayscale` does."""
 
     p: float = 0.1
 
