@@ -230,6 +230,19 @@ def test_trivial_augment_with_what_was_drawn(photographs):
         assert far(mine, theirs, 1) <= near_enough(name.startswith("Shear"), Mode.NEAREST)
 
 
+def test_magnitudes_are_not_rounded_to_float32(photographs):
+    """At magnitude 18 of 31 the threshold of Solarize is 102. torchvision's is a little higher, and leaves samples of 102."""
+    policy = v2.RandAugment(1, 18)
+    n, differs = 0, False
+    for (epoch, sample), mine in run(photographs, [T.RandAugment(1, 18)], n_epochs=12).items():
+        if NAMES[below(Stream(epoch, sample, NOT_GEOMETRIC).words(0)[0], 14)] == "Solarize":
+            n += 1
+            assert torch.equal(mine, F.solarize(images()[sample], 102))
+            differs = differs or not torch.equal(mine, done_by_torchvision(policy, images()[sample], "Solarize", 18, False))
+    assert n > 0
+    assert differs
+
+
 @pytest.mark.parametrize("table", ["imagenet", pytest.param("cifar10", marks=LONG), pytest.param("svhn", marks=LONG)])
 def test_auto_augment_with_what_was_drawn(photographs, table):
     policy = v2.AutoAugment(v2.AutoAugmentPolicy(table))
