@@ -57,6 +57,7 @@ static const struct native_member members[] = {
     NUMBER(copy_band),
     MEMBER(measured_low, NATIVE_DOUBLE, PSTI_STALL_N_RESOURCES),
     MEMBER(measured_high, NATIVE_DOUBLE, PSTI_STALL_N_RESOURCES),
+    MEMBER(reads_ahead, NATIVE_BOOL, 0),
 };
 
 static int read_setup(PyObject *dict, struct psti_stall_setup *setup)

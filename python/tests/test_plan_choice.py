@@ -1,4 +1,4 @@
-"""Storage and cores that wait for each other: the rate of both together, and the plan that is chosen by it. All costs are made."""
+"""The plan that is chosen where storage and cores wait for each other. All costs are made."""
 
 from __future__ import annotations
 
@@ -14,35 +14,6 @@ from penstock.planning import choice, classes, ways
 from penstock.report import Report
 
 pytestmark = needs_highs()
-
-
-def queue(supply: list[float], demand: list[float], room: int) -> float:
-    """Returns the rate of two stations of which the second takes what the first has made, by their seconds for each sample."""
-    begun, made, done = [0.0] * len(supply), 0.0, 0.0
-    ends: list[float] = []
-    for i, seconds in enumerate(supply):
-        begun[i] = max(made, ends[i - room] if i >= room else 0.0)
-        made = begun[i] + seconds
-        done = max(made, done) + demand[i]
-        ends.append(done)
-    half = len(ends) // 2
-    return (len(ends) - half - 1) / (ends[-1] - ends[half])
-
-
-@pytest.mark.parametrize("ratio", [0.8, 0.95, 1.0, 1.05, 1.25])
-@pytest.mark.parametrize("room", [16, 36])
-def test_two_stations(ratio: float, room: int) -> None:
-    draw = random.Random(1)
-    supply = [draw.gammavariate(1 / 1.5, 1.5) for _ in range(100_000)]  # mean 1, cv2 1.5
-    demand = [draw.gammavariate(1 / 0.5, 0.5 / ratio) for _ in range(100_000)]
-    assert ways.coupled(1.0, 1.5, ratio, 0.5, room) == pytest.approx(queue(supply, demand, room), rel=0.025)
-
-
-def test_far_from_balance_the_slower_one_counts() -> None:
-    assert ways.coupled(1.0, 1.0, 1e6, 1.0, 10) == pytest.approx(1.0, rel=0.01)
-    assert ways.coupled(1e6, 1.0, 1.0, 1.0, 10) == pytest.approx(1.0, rel=0.01)
-    assert ways.coupled(float("inf"), 1.0, 2.0, 1.0, 10) == 2.0
-    assert ways.coupled(2.0, 0.0, 2.0, 0.0, 10) == 2.0
 
 
 def costs(cpu: float, nbytes: float, cpu_sd: float = 0.0, nbytes_sd: float = 0.0) -> dict[str, float]:

@@ -141,6 +141,22 @@ def test_epochs(report: Report) -> None:
         report.whatif(epoch_batches=0.5)
 
 
+def test_storage_and_cores_wait_for_each_other() -> None:
+    """Bytes of samples vary by 0.6 of their mean, CPU seconds by half: with room for 40 samples a part of both / 80 is lost."""
+    made = data()
+    made["forms"]["jpeg"]["cpu"].update(nbytes_sd=6e4, cpu_sd_seconds=1e-3)
+    varied, alike = Report(made), Report(data())
+    near: dict[str, Any] = {"page_cache": 0, "storage": 2e8}
+    assert alike.whatif(**near).samples_per_second == pytest.approx(2000)
+    found = varied.whatif(**near)
+    assert found.samples_per_second == pytest.approx(2000 * (1 - (0.36 + 0.25) / 80))
+    assert found.bounds["storage"] == found.bounds["cores"] == pytest.approx(2000)
+    for far in ({}, {"page_cache": 0}, {"page_cache": 0, "storage": "1GB/s"}, {"cache": "20GB"}, {"page_cache": 0, "cores": 2.5}):
+        assert varied.whatif(**far).samples_per_second == pytest.approx(alike.whatif(**far).samples_per_second, rel=1e-6)
+    made["subject"]["loader"] = "torch"  # its workers read for themselves
+    assert Report(made).whatif(**near).samples_per_second == pytest.approx(2000)
+
+
 def test_copying(report: Report) -> None:
     """One thread of each rank copies what is read: 1e5 bytes at 1e8 bytes/s are 1 ms of the 2 ms that a sample takes."""
     assert report.whatif(ranks=1, cores=100, gpu_speed="100x", page_cache="10GB").binding == "cores"

@@ -11,6 +11,9 @@
 #include <stddef.h>
 
 #define ROOM "stall"
+/* Rows that a loader reads ahead of its workers, beside two for each of them; no more than those of
+ * the batches that it prepares (loader_shape.c). */
+#define ROWS_AHEAD 32
 /* What the error band grows by for each doubling beyond the measured range. */
 #define BAND_PER_DOUBLING 0.05
 /* The model's own error where every cost is known: two standard deviations of it, by assumption. */
@@ -200,16 +203,35 @@ static void find_binding(struct psti_stall_answer *a)
 
 static double square(double x) { return x * x; }
 
-/* Squared coefficient of variation of the time that the slowest supplier needs for a batch. The
- * work of a batch is a sum over its samples. */
-static double supply_cv2(const struct psti_stall_setup *s, enum psti_stall_resource slowest)
+/* Squared coefficient of variation of the time that a resource needs for a sample. */
+static double sample_cv2(const struct psti_stall_setup *s, enum psti_stall_resource resource)
 {
-    double one = 0;
-    if ((slowest == PSTI_STALL_CORES || slowest == PSTI_STALL_WORKERS) && s->cpu_seconds > 0)
-        one = square(s->cpu_sd_seconds / (s->cpu_seconds + s->wait_seconds));
-    else if (slowest == PSTI_STALL_STORAGE && s->nbytes > 0)
-        one = square(s->nbytes_sd / s->nbytes);
-    return one / s->batch_size;
+    if ((resource == PSTI_STALL_CORES || resource == PSTI_STALL_WORKERS) && s->cpu_seconds > 0)
+        return square(s->cpu_sd_seconds / (s->cpu_seconds + s->wait_seconds));
+    if (resource == PSTI_STALL_STORAGE && s->nbytes > 0)
+        return square(s->nbytes_sd / s->nbytes);
+    return 0;
+}
+
+static enum psti_stall_resource slower_of(const struct psti_stall_answer *a,
+                                          enum psti_stall_resource i, enum psti_stall_resource k)
+{
+    return a->bounds[i] <= a->bounds[k] ? i : k;
+}
+
+/* Samples/s of storage and cores together. They are two stations: what storage has read waits for
+ * the workers, in room for some rows. A hit of a cache takes no time of the storage. */
+static double fetched_and_prepared(const struct psti_stall_setup *s,
+                                   const struct psti_stall_answer *a)
+{
+    enum psti_stall_resource fetch = slower_of(a, PSTI_STALL_STORAGE, PSTI_STALL_READS);
+    enum psti_stall_resource work = slower_of(a, PSTI_STALL_CORES, PSTI_STALL_WORKERS);
+    double room = fmin(s->prefetch * s->batch_size, ROWS_AHEAD + 2 * s->workers);
+    if (!s->reads_ahead || !(s->workers > 0) || !(a->misses > 0))
+        return fmin(a->bounds[fetch], a->bounds[work]);
+    double fetch_cv2 = (1 + sample_cv2(s, fetch)) / a->misses - 1;
+    return psti_stall_coupled_rate(a->bounds[fetch], fetch_cv2, a->bounds[work],
+                                   sample_cv2(s, work), room);
 }
 
 void psti_stall_rate(const struct psti_stall_setup *s, struct psti_stall_answer *a)
@@ -220,18 +242,18 @@ void psti_stall_rate(const struct psti_stall_setup *s, struct psti_stall_answer 
     a->misses = hits.misses;
     find_bounds(s, a);
     find_binding(a);
-    double demand = a->bounds[PSTI_STALL_ACCELERATOR], supply = INFINITY;
+    double demand = a->bounds[PSTI_STALL_ACCELERATOR];
     enum psti_stall_resource slowest = PSTI_STALL_CORES;
     for (int i = 1; i < PSTI_STALL_N_RESOURCES; i++)
-        if (a->bounds[i] < supply) {
-            supply = a->bounds[i];
-            slowest = (enum psti_stall_resource)i;
-        }
+        slowest = slower_of(a, slowest, (enum psti_stall_resource)i);
+    double supply = fmin(a->bounds[slowest], fetched_and_prepared(s, a));
     double per_batch = s->ranks * s->jobs * s->batch_size;
     double step_cv2 = s->step_seconds > 0 ? square(s->step_sd_seconds / s->step_seconds) : 0;
-    /* One batch more than `prefetch` lies ahead: the one that is being finished. */
-    double batches = psti_stall_coupled_rate(supply / per_batch, supply_cv2(s, slowest),
-                                             demand / per_batch, step_cv2, s->prefetch + 1);
+    /* The work of a batch is a sum over its samples. One batch more than `prefetch` lies ahead: the
+     * one that is being finished. */
+    double batches =
+        psti_stall_coupled_rate(supply / per_batch, sample_cv2(s, slowest) / s->batch_size,
+                                demand / per_batch, step_cv2, s->prefetch + 1);
     a->samples_per_second = batches * per_batch;
     a->start_stall = 0;
     if (s->batches_per_epoch > 0 && batches > 0) {

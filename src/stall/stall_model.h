@@ -19,9 +19,9 @@ struct psti_stall_hits psti_stall_hits(const struct psti_stall_setup *s);
  * `cpu` seconds on one of `cores`, which they share evenly. */
 double psti_stall_workers_rate(double n, double wait, double cpu, double cores);
 
-/* Batches/s of a consumer behind a producer, when up to `slots` batches lie between them. The rates
- * are those that each would have alone, the squared coefficients of variation those of the time for
- * one batch. */
+/* Batches/s, or samples/s, of a consumer behind a producer, when up to `slots` of them lie between
+ * both. The rates are those that each would have alone, the squared coefficients of variation those
+ * of the time for one batch or sample. At most the slower rate, and at least half of it. */
 double psti_stall_coupled_rate(double producer, double producer_cv2, double consumer,
                                double consumer_cv2, double slots);
 

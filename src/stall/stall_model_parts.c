@@ -85,8 +85,9 @@ double psti_stall_workers_rate(double n, double wait, double cpu, double cores)
     return rate / sum;
 }
 
-/* Brownian motion between two walls (Harrison 1985): the number of batches that lie ready drifts by
- * the difference of the rates, and each wall costs what is pushed back there. */
+/* Brownian motion between two walls (Harrison 1985): what lies ready drifts by the difference of
+ * the rates, and each wall costs what is pushed back there. Both stations pass what the slower one
+ * does, so the faster one works for a part of the time, and its variance counts by that part. */
 double psti_stall_coupled_rate(double producer, double producer_cv2, double consumer,
                                double consumer_cv2, double slots)
 {
@@ -95,8 +96,8 @@ double psti_stall_coupled_rate(double producer, double producer_cv2, double cons
     if (isinf(consumer))
         return producer;
     double drift = producer - consumer, slower = producer < consumer ? producer : consumer;
-    double variance = producer * producer_cv2 + consumer * consumer_cv2;
-    if (!(variance > 0))
+    double variance = slower * slower * (producer_cv2 / producer + consumer_cv2 / consumer);
+    if (!(variance > 0)) /* or no number: a rate is 0 */
         return slower;
     double reach = 2 * drift * slots / variance, idle;
     if (fabs(reach) < 1e-6)
@@ -104,7 +105,7 @@ double psti_stall_coupled_rate(double producer, double producer_cv2, double cons
     else
         idle = reach > 700 ? 0 : drift / expm1(reach);
     double rate = consumer - idle;
-    /* Far from balance the approximation may undercut 0. */
+    /* Where much varies in little room the approximation may undercut 0. */
     return rate < slower / 2 ? slower / 2 : rate > slower ? slower : rate;
 }
 

@@ -5,7 +5,8 @@
  *
  * The model takes what one sample needs of each resource (its demands) and how much of each there
  * is (the capacities). The slowest resource sets the rate. Hits of caches lower the demands, and
- * the variance of batches costs a part of the rate where two resources are about as fast.
+ * the variance of samples and batches costs a part of the rate where two resources are about as
+ * fast.
  * docs/internals/stall-model.md has the formulas and their sources. Nothing is measured here, and
  * no thread or memory is used: every function is a pure function of its arguments.
  *
@@ -104,6 +105,10 @@ struct psti_stall_setup {
     /* Ranges in which costs were measured, by resource; 0, 0: not known. The value is step_seconds
      * for the accelerator, cache_nbytes for the cache, and the capacity for the others. */
     double measured_low[PSTI_STALL_RESOURCES_MAX], measured_high[PSTI_STALL_RESOURCES_MAX];
+    /* Samples are read ahead of the workers, as Penstock's loader does, up to a number of rows. So
+     * storage and cores wait for each other now and then, where samples differ and both are about
+     * as fast. False: a worker reads its samples itself. */
+    bool reads_ahead;
 };
 
 /* Holds the answer of psti_stall_predict. */

@@ -248,6 +248,64 @@ static void test_variance(void **state)
     assert_true(with_many > with_two && with_many < 1000);
 }
 
+/* Storage and cores are as fast as each other: 1,000 samples/s of each, whose times vary. */
+static void test_storage_and_cores_wait_for_each_other(void **state)
+{
+    (void)state;
+    struct psti_stall_setup s = usual();
+    s.step_seconds = 0;
+    s.cores = s.workers = 2;
+    s.storage_nbytes_per_second = 1e8;
+    s.cpu_sd_seconds = 1e-3; /* half of the mean; of the bytes it is the mean */
+    s.nbytes_sd = 1e5;
+    assert_rate(&s, 1000, PSTI_STALL_CORES); /* who reads for himself waits for nobody */
+    s.reads_ahead = true;
+    const double both = 0.25 + 1; /* squared coefficients of variation */
+    assert_rate(&s, 1000 * (1 - both / (2 * 36)), PSTI_STALL_CORES); /* 32 rows and 2 a worker */
+    s.batch_size = 5;
+    assert_rate(&s, 1000 * (1 - both / (2 * 10)), PSTI_STALL_CORES); /* two batches */
+    s.batch_size = 100;
+    s.cache_nbytes = 0.5e9; /* the other half is read, by a storage that is half as fast */
+    s.storage_nbytes_per_second = 0.5e8;
+    assert_rate(&s, 1000 * (1 - (0.25 + 3) / (2 * 36)), PSTI_STALL_CORES);
+    s.cache_nbytes = 1e9;
+    assert_rate(&s, 1000, PSTI_STALL_CORES);
+    s.cache_nbytes = 0;
+    s.storage_nbytes_per_second = 0.5e8; /* far from each other */
+    assert_rate(&s, 500, PSTI_STALL_STORAGE);
+    s.storage_nbytes_per_second = 1e12;
+    assert_rate(&s, 1000, PSTI_STALL_CORES);
+    s.cpu_sd_seconds = s.nbytes_sd = 0; /* all samples are alike */
+    s.storage_nbytes_per_second = 1e8;
+    assert_rate(&s, 1000, PSTI_STALL_CORES);
+    s.workers = 0; /* the training thread reads and prepares, one after the other */
+    s.cpu_sd_seconds = 1e-3;
+    assert_rate(&s, 1 / (2e-3 + 1e-3), PSTI_STALL_ACCELERATOR);
+}
+
+/* More of a resource is never slower, whatever varies. */
+static void test_more_storage_or_cores_are_never_slower(void **state)
+{
+    (void)state;
+    struct psti_stall_setup s = usual();
+    s.step_seconds = 0.1;
+    s.reads_ahead = true;
+    s.cpu_sd_seconds = 4e-3;
+    s.nbytes_sd = 2e5;
+    s.cache_nbytes = 0.5e9;
+    double *amounts[] = {&s.storage_nbytes_per_second, &s.cores};
+    for (int i = 0; i < 2; i++) {
+        double whole = *amounts[i], before = 0;
+        for (int k = 1; k < 400; k++) {
+            *amounts[i] = whole * k / 100;
+            double rate = predict(&s).samples_per_second;
+            assert_true(rate >= before);
+            before = rate;
+        }
+        *amounts[i] = whole;
+    }
+}
+
 /* How far above the rate the band ends, as a part of it. */
 static double above(const struct psti_stall_setup *s)
 {
@@ -380,6 +438,8 @@ int main(void)
         cmocka_unit_test(test_jobs_and_ranks),
         cmocka_unit_test(test_stalls),
         cmocka_unit_test(test_variance),
+        cmocka_unit_test(test_storage_and_cores_wait_for_each_other),
+        cmocka_unit_test(test_more_storage_or_cores_are_never_slower),
         cmocka_unit_test(test_bands),
         cmocka_unit_test(test_bands_beyond_what_was_measured),
         cmocka_unit_test(test_need),

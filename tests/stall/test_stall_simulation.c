@@ -298,6 +298,86 @@ static void test_epochs_begin_with_nothing_prepared(void **state)
     }
 }
 
+/* Storage and cores, sample by sample. */
+struct stations {
+    double read, work;   /* seconds of a sample, means */
+    double read_cv;      /* of one that is read: 0, or 1 as of exponential times */
+    double hits;         /* part of the samples that are not read */
+    double work_cv;      /* as for `draw` */
+    int room, n_workers; /* samples under way: prefetch * batch */
+};
+
+#define MAX_ROOM 64
+
+static double read_seconds(const struct stations *c)
+{
+    if (uniform() < c->hits)
+        return 0;
+    return c->read / (1 - c->hits) * (c->read_cv > 0 ? -log(uniform()) : 1);
+}
+
+/* Sample i is read when the storage is free and sample i - room is done. Samples/s. */
+static double simulated_stations(const struct stations *c, int n)
+{
+    double ends[MAX_ROOM] = {0}, read = 0, done = 0, half = 0;
+    for (int i = 0; i < n; i++) {
+        double begin = fmax(read, ends[i % c->room]);
+        read = begin + read_seconds(c);
+        done = fmax(read, done) + draw(c->work, c->work_cv);
+        ends[i % c->room] = done;
+        if (i == n / 2)
+            half = done;
+    }
+    return (n - n / 2 - 1) / (done - half);
+}
+
+/* The whole model of the same: storage of 1 byte/s, one core. */
+static double predicted_stations(const struct stations *c)
+{
+    const struct psti_stall_setup s = {.struct_size = sizeof s,
+                                       .cpu_seconds = c->work,
+                                       .cpu_sd_seconds = c->work * c->work_cv,
+                                       .nbytes = c->read / (1 - c->hits),
+                                       .nbytes_sd = c->read / (1 - c->hits) * c->read_cv,
+                                       .batch_size = c->room,
+                                       .prefetch = 1,
+                                       .ranks = 1,
+                                       .jobs = 1,
+                                       .hosts = 1,
+                                       .cores = 1,
+                                       .workers = c->n_workers,
+                                       .storage_nbytes_per_second = 1,
+                                       .dataset_nbytes = 1,
+                                       .cache_nbytes = c->hits,
+                                       .reads_ahead = true};
+    struct psti_stall_answer answer;
+    struct pst_error err;
+    assert_ok(psti_stall_predict(&s, &answer, sizeof answer, &err));
+    return answer.samples_per_second;
+}
+
+static void test_stations(void **state)
+{
+    static const double read[] = {0.5, 0.8, 0.95, 1, 1.05, 1.25, 2};
+    static const struct stations cases[] = {{0, 1, 1, 0, 0.4, 16, 1},
+                                            {0, 1, 1, 0, 0.4, 34, 1},
+                                            {0, 1, 0, 0, 0.4, 34, 1},
+                                            {0, 1, 1, 0.5, 0, 34, 1},
+                                            {0, 1, 0, 0.5, 0.4, 34, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (size_t k = 0; k < sizeof read / sizeof read[0]; k++) {
+            struct stations c = cases[i];
+            c.read = read[k];
+            double got = predicted_stations(&c), seen = simulated_stations(&c, 400000);
+            if (fabs(got / seen - 1) > 0.02)
+                print_error("stations case %zu, %g: %g, simulated %g\n", i, c.read, got, seen);
+            assert_true(fabs(got / seen - 1) <= 0.02);
+            assert_true(got <= fmin(1 / c.read, 1 / c.work) * (1 + 1e-9));
+        }
+    }
+}
+
 static void test_largest(void **state)
 {
     (void)state;
@@ -324,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_workers),
         cmocka_unit_test(test_pair),
         cmocka_unit_test(test_epochs_begin_with_nothing_prepared),
+        cmocka_unit_test(test_stations),
         cmocka_unit_test(test_largest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,16 +25,19 @@ def best_of(
 ) -> _ways.Solution:
     """Returns the best of a solved plan, its forms in equal shares, and plans of one form each.
 
-    A form alone is taken unless a mix is predicted to be faster by more than costs are known to. Goals other than the rate, and
-    plans of one form, are the solver's.
+    A form alone is taken unless a mix is predicted to be faster by more than costs are known to, and in the place of a solved
+    plan of one form if it is faster by so much. Plans for other goals than the rate are the solver's.
     """
-    if limits.goal != "rate" or not _ways.is_mix(solved):
+    if limits.goal != "rate":
         return solved
+    single = max(alone, key=lambda one: rate_of(one, report, classes, copies), default=solved)
+    if not _ways.is_mix(solved):
+        is_better = (1 - _ways.MIX_WORTH) * rate_of(single, report, classes, copies) > rate_of(solved, report, classes, copies)
+        return single if is_better else solved
     equal = even(solved, report, classes, limits)
     mix = max((one for one in (solved, equal) if one is not None), key=lambda one: rate_of(one, report, classes, copies))
-    single = max(alone, key=lambda one: rate_of(one, report, classes, copies), default=None)
     worth = (1 - _ways.MIX_WORTH) * rate_of(mix, report, classes, copies)
-    return mix if single is None or rate_of(single, report, classes, copies) < worth else single
+    return mix if rate_of(single, report, classes, copies) < worth else single
 
 
 def rate_of(solution: _ways.Solution, report: Mapping[str, Any], classes: Sequence[Class], copies: bool) -> float:

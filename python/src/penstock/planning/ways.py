@@ -28,9 +28,6 @@ _NEARLY = 0.01  # of the rate: less than costs are known to
 _WORTH = 0.02  # of the bytes stored
 _LARGER = 0.1  # may be what needs no writing
 _SMALLEST = 1e-3  # share of a way
-_FAR = 50.0  # where the exponential of a slack no longer matters
-_NOTHING = 1e-6  # of a rate
-_ROWS_AHEAD = 32  # samples that a loader reads ahead, and two for each of its threads, but for those of its batches at most
 
 _RATE, _STORED, _COST = ("samples_per_second", 1.0), ("stored_nbytes", -1.0), ("cost", -1.0)
 _BY_RATE, _BY_STORAGE, _BY_COST = (_RATE, _STORED), (_STORED, _RATE), (_COST, _STORED)
@@ -486,22 +483,6 @@ def is_mix(solution: Solution) -> bool:
     return len({(way.form, way.cache_form, way.place) for way, _ in solution.used()}) > 1
 
 
-def coupled(supply: float, supply_cv2: float, demand: float, demand_cv2: float, room: float) -> float:
-    """Returns the rate of two stations of which the second takes what the first has made, with room for so many samples between.
-
-    supply, demand: samples/s of each alone. supply_cv2, demand_cv2: squared coefficients of variation of a sample's times there.
-    The content of the room is a Brownian motion between two walls: docs/internals/stall-model.md, "What variance costs".
-    """
-    variance = supply * supply_cv2 + demand * demand_cv2
-    if not (math.isfinite(supply) and math.isfinite(demand)) or variance <= 0:
-        return min(supply, demand)
-    slack = 2 * (supply - demand) * room / variance
-    if slack < -_FAR:
-        return supply
-    lost = variance / (2 * room) if abs(slack) < 1e-9 else (supply - demand) / math.expm1(min(slack, _FAR))
-    return demand - lost
-
-
 def predict(
     report: Mapping[str, Any], demands: Mapping[str, float], mixes: bool = False
 ) -> tuple[dict[str, Any], dict[str, int]]:
@@ -515,7 +496,7 @@ def predict(
     made.update(demands)
     for member in ("cpu_seconds", "cpu_sd_seconds"):
         made[member] /= speed
-    made.update(hit_cpu_seconds=0.0, item_nbytes=0.0)
+    made.update(hit_cpu_seconds=0.0, item_nbytes=0.0, reads_ahead=True)  # a plan is for Penstock's loader
     ahead = _PREFETCH if not mixes else tuple(n for n in _PREFETCH if n >= _MIX_PREFETCH)
     most = _most_workers(made)
     best = _rate(made, most, ahead[-1])
@@ -533,16 +514,5 @@ def _rate(made: Mapping[str, Any], workers: int, prefetch: int) -> float:
 
 
 def _answer(made: Mapping[str, Any], workers: int, prefetch: int) -> dict[str, Any]:
-    """Returns the stall model's answer, of storage and cores that wait for each other now and then."""
-    given = {**made, "workers": float(workers), "prefetch": float(prefetch)}
-    answer: dict[str, Any] = _native.stall_predict(given)
-    bounds = answer["bounds"]
-    supply, demand = min(bounds["storage"], bounds["reads"]), min(bounds["cores"], bounds["workers"])
-    room = min(prefetch * given["batch_size"], _ROWS_AHEAD + 2 * workers)
-    cv2 = [(given[sd] / given[mean]) ** 2 if given[mean] > 0 else 0.0
-           for mean, sd in (("nbytes", "nbytes_sd"), ("cpu_seconds", "cpu_sd_seconds"))]  # fmt: skip
-    kept = coupled(supply, cv2[0], demand, cv2[1], room) / min(supply, demand)
-    if not 0 < kept < 1 - _NOTHING:
-        return answer
-    slower = {name: given[name] / kept for name in ("cpu_seconds", "cpu_sd_seconds", "nbytes", "nbytes_sd", "reads")}
-    return dict(_native.stall_predict({**given, **slower}))
+    """Returns the stall model's answer."""
+    return dict(_native.stall_predict({**made, "workers": float(workers), "prefetch": float(prefetch)}))

@@ -217,6 +217,8 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
     follows = subject.get("workers_follow_cores", True) or ("workers" in demands and demands["workers"] is None)
     if "workers" in demands and demands["workers"] is None:
         made["workers"] = _workers_for(made["cores"], made)
+    # Penstock's loader reads ahead of its workers, also where the run has another one. Workers of a DataLoader read themselves.
+    made["reads_ahead"] = subject.get("loader") != "torch" or "workers" in demands
     speed = machine.get("core_speed", 1.0)
     for name in ("cpu_seconds", "cpu_sd_seconds", "hit_cpu_seconds", "batch_cpu_seconds", "step_cpu_seconds"):
         if name in made:
