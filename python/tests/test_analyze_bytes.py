@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,7 +135,10 @@ def test_the_rules_of_reading_parts() -> None:
     assert rules.read(item, (0, 576, 640, 64), 0)[0] < crops.Rules(4096).read(item, (0, 576, 640, 64), 0)[0]
     assert crops.Rules(gap=1 << 20).read(item, (0, 576, 640, 64), 0) == (1 << 20, 1)  # a request costs more than it saves
     assert rules.read(crops.Stored.even(60000, 640, 640, 64), (0, 0, 64, 64), 0) == (60000, 1)
-    assert crops.gap_of(None) == 0 and crops.gap_of((2e8, 0)) == 4096 and crops.gap_of((2e8, 1e-3)) == pytest.approx(2e5)
+    by_pages = {"order": "pages", "page_cache": "keep", "num_workers": None, "throttle": (2e8, 1e-3)}
+    assert crops.gap_of(by_pages) == pytest.approx(2e5) and crops.gap_of({**by_pages, "throttle": (2e8, 0)}) == 4096
+    for other in ({"throttle": None}, {"order": None}, {"page_cache": "direct"}, {"num_workers": 0}):
+        assert crops.gap_of({**by_pages, **other}) == 0
 
 
 def test_units_of_a_file() -> None:
@@ -166,13 +170,15 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole.Whole, "look_at_more", lambda self, stored_as, _, threads: look(self, stored_as, 600.0, threads))
 
 
-def costs_of(source: Path, seconds: float, forms: tuple[str, ...], n: int = 32) -> tuple[probe.Costs, LoaderSubject]:
-    loader = ps.Loader(source, 16, **keywords(shuffle=True, num_workers=2, transforms=CROP))
+def costs_of(
+    source: Path, seconds: float, forms: tuple[str, ...], n: int = 32, **reading: Any
+) -> tuple[probe.Costs, survey.Sample]:
+    loader = ps.Loader(source, 16, **keywords(shuffle=True, num_workers=2, transforms=CROP, **reading))
     with LoaderSubject(loader) as subject:
         numbers, sample, stored = subject.images(n, 64 << 20)
         assert len(numbers) == len(sample) == len(sample.places)
         options = {**subject.given, "image_field": subject.image, "boxes": None}
-        return probe.costs(sample, stored, options, 16, forms, ("cpu",), seconds), subject
+        return probe.costs(sample, stored, options, 16, forms, ("cpu",), seconds), sample
 
 
 def packed_as(source: Path, form: str) -> Path:
@@ -188,8 +194,9 @@ def mean_item(path: Path) -> float:
         return sum(dataset.item(i, "image")["nbytes"] for i in range(len(dataset))) / len(dataset)
 
 
-def read_for_a_sample(path: Path, epochs: int) -> float:
-    with ps.Loader(path, 16, **keywords(shuffle=True, num_workers=2, fields=["image"], cache=None, transforms=CROP)) as loader:
+def read_for_a_sample(path: Path, epochs: int, **reading: Any) -> float:
+    options = keywords(shuffle=True, num_workers=2, fields=["image"], cache=None, transforms=CROP, **reading)
+    with ps.Loader(path, 16, **options) as loader:
         for _ in range(epochs):
             for _ in loader:
                 pass
@@ -200,16 +207,28 @@ def read_for_a_sample(path: Path, epochs: int) -> float:
 @pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("form", ["raw", "pli-small", "pli-jpeg"])
 def test_bytes_are_those_of_a_packed_set(images: Path, form: str) -> None:
-    found, subject = costs_of(images, 1.0, (form,))
+    found, sample = costs_of(images, 1.0, (form,))
     path = packed_as(images, form)
     costs = found.forms[form]["cpu"]
     within = 1e-9 if form == "raw" else 0.02
     assert costs["item_nbytes"] == pytest.approx(mean_item(path), rel=within)
-    assert costs["item_nbytes_band"] < 0.05 and costs["pixels"] == pytest.approx(subject.mean_pixels())
+    assert costs["nbytes_band"] < 0.05 and costs["pixels"] == pytest.approx(sample.survey.pixels)
     assert costs["nbytes"] == pytest.approx(read_for_a_sample(path, 1 if form == "raw" else 40), rel=within)
     assert (costs["nbytes"] < costs["item_nbytes"]) == (form != "raw")
     own = found.forms["jpeg"]["cpu"]
-    assert own["nbytes"] == own["item_nbytes"] == pytest.approx(subject.mean_item_nbytes(subject.kind))
+    assert own["nbytes"] == own["item_nbytes"] == pytest.approx(mean_item(images))
+
+
+@pytest.mark.usefixtures("unhurried")
+@pytest.mark.parametrize("order", [None, "pages"])
+def test_throttled_storage_is_read_whole_by_pages_alone(images: Path, order: str | None) -> None:
+    """1 MiB takes as long as a request: by pages it is read rather than to make one, and no image is larger."""
+    reading: dict[str, Any] = {"throttle": (1e10, 1e-4), "order": order}
+    found, _ = costs_of(images, 1.0, ("pli-small",), **reading)
+    costs = found.forms["pli-small"]["cpu"]
+    path = packed_as(images, "pli-small")
+    assert costs["nbytes"] == pytest.approx(read_for_a_sample(path, 40 if order is None else 1, **reading), rel=0.02)
+    assert (costs["nbytes"] == costs["item_nbytes"]) == (order == "pages")
 
 
 def test_bytes_from_a_packed_set(images: Path) -> None:
@@ -225,7 +244,7 @@ def test_few_probed_images_stand_for_all(images: Path) -> None:
     small = found.forms["pli-small"]["cpu"]
     assert found.forms["raw"]["cpu"]["item_nbytes"] == pytest.approx(mean_item(packed_as(images, "raw")), rel=1e-9)
     wrong = small["item_nbytes"] / mean_item(packed_as(images, "pli-small")) - 1
-    assert abs(wrong) < max(1.5 * small["item_nbytes_band"], 0.02) < 0.5
+    assert abs(wrong) < max(1.5 * small["nbytes_band"], 0.02) < 0.5
 
 
 def test_images_that_are_all_there_is(images: Path) -> None:

@@ -17,7 +17,7 @@ from ... import transforms
 _SAVE_NBYTES, _SAVE_SHARE = 64 << 10, 4
 _GAP_NBYTES, _HEAD_NBYTES, BLOCK, _MOST_RANGES = 8 << 10, 2048, 4096, 16
 _CELL, _CELL_NBYTES = 64, 8
-# A throttled storage reads a small gap between two ranges, too, so that one request gets both. Bounds of it, as in loader_open.c.
+# By pages a throttled storage reads a gap between two items, too, so that one request gets both. Its bounds, as in loader_open.c.
 _LEAST_GAP, _MOST_GAP = 4 << 10, 1 << 20
 _TRIES = 10  # of RandomResizedCrop
 
@@ -157,10 +157,15 @@ class Stored:
         return Stored.even(self.nbytes, self.height, self.width, self.edge)
 
 
-def gap_of(throttle: Sequence[float] | None) -> float:
-    """Returns the bytes between two items that storage reads rather than to make a request. Storage of its own speed has none
-    where a request takes less than a millisecond."""
-    if not throttle:
+def gap_of(options: Mapping[str, Any]) -> float:
+    """Returns the bytes between two items that storage reads rather than to make a request, for a Loader of these arguments.
+
+    Only a loader that reads by pages has such a gap. Without a throttle it has one where a read takes a millisecond, which
+    nobody knows here: then it is taken as 0.
+    """
+    throttle = options.get("throttle")
+    by_pages = options.get("order") == "pages" and options.get("num_workers") != 0 and options.get("page_cache") != "direct"
+    if not throttle or not by_pages:
         return 0.0
     rate, latency = float(throttle[0]), float(throttle[1])
     return min(max(rate * latency if rate > 0 else _MOST_GAP, _LEAST_GAP), _MOST_GAP)

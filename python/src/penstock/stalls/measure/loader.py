@@ -85,6 +85,7 @@ class LoaderSubject:
         self.workers = int(loader._native_options["num_workers"])
         self.workers_follow = self.given["num_workers"] is None
         self.cold_storage = self.given["storage"] != "memory"
+        self.reads_by_pages = self.given["order"] == "pages" and self.workers > 0 and self.given["page_cache"] != "direct"
         self.on_gpu = self.given["device"] != "cpu"
         self.decode = "gpu" if self.on_gpu and self.given["decode"] != "cpu" else "cpu"
         self.gpu_part = 1.0 if self.given["gpu_part"] is None else float(self.given["gpu_part"])

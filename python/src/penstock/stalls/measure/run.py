@@ -39,6 +39,12 @@ _PARTS = {
     "storage again": 0.02,
 }
 
+_BY_PAGES = (
+    "the loader reads by pages, and storage was measured, and is predicted, by single reads in random order: where a read takes "
+    "a millisecond or more, packed neighbours come in one request with the bytes between them, and fewer PLI are read in parts, "
+    "so that there are fewer reads and more bytes than predicted"
+)
+
 
 def seconds_of(budget: float | str) -> float:
     """Returns the seconds of 60, "60", "60s", "2min"."""
@@ -186,6 +192,8 @@ class _Analysis:
         self._read("storage again")
         if not self.storage:
             self.notes.append("storage was not measured: all bytes are in memory, or no image is decoded")
+        elif subject.reads_by_pages:
+            self.notes.append(_BY_PAGES)
         data = self._data(forms_found, stages)
         data["machine"]["other_cores"] = round(others.cores(), 3)
         data["seconds"] = round(time.perf_counter() - start, 2)

@@ -54,7 +54,7 @@ class Whole:
         self._labels = strata(self.survey)
         self._crops = crops.Crops(chain)
         direct = options.get("page_cache") == "direct"
-        self._rules = crops.Rules(crops.BLOCK if direct else 1, crops.gap_of(options.get("throttle")))
+        self._rules = crops.Rules(crops.BLOCK if direct else 1, crops.gap_of(options))
         self._views = bool(options.get("views"))
         self._sizes: dict[str, Sizes] = {}
         self._reads: dict[str, tuple[float, float]] = {}  # as _read returns it
