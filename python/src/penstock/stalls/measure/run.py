@@ -284,28 +284,22 @@ class _Analysis:
         return max(phase.cpu_seconds - phase.caller_cpu_seconds / self.subject.batch_size, 1e-9)
 
     def _scaled(self, probed: dict[str, Any], form: str, decode: str, cpu: float, hit_cpu: float) -> dict[str, Any]:
-        """Puts the probe's costs on the scale of what all workers together took, and its bytes on that of the whole data set."""
-        mean = self.subject.mean_item_nbytes(getattr(self.subject, "kind", None))
+        """Puts the probe's seconds on the scale of what all workers together took. Its bytes are those of the whole data set."""
         if form not in probed:
+            mean = self.subject.mean_item_nbytes(getattr(self.subject, "kind", None))
             costs = {"cpu_seconds": cpu, "hit_cpu_seconds": hit_cpu, "nbytes": mean, "item_nbytes": mean, "reads": 1.0}
             return {form: {decode: {**costs, **self.gpu}}}
         own = self._own(probed[form], decode)
-        sizes = dict.fromkeys(("nbytes", "nbytes_sd", "item_nbytes"), mean / max(own["item_nbytes"], 1.0))
-        scales = {**sizes, **dict.fromkeys(("cpu_seconds", "cpu_sd_seconds"), cpu / max(own["cpu_seconds"], 1e-9))}
+        scales = dict.fromkeys(("cpu_seconds", "cpu_sd_seconds"), cpu / max(own["cpu_seconds"], 1e-9))
         scales["hit_cpu_seconds"] = hit_cpu / max(own["hit_cpu_seconds"], 1e-9)
         if self.gpu["gpu_seconds"] > 0 and own["gpu_seconds"] > 0:
             scales["gpu_seconds"] = self.gpu["gpu_seconds"] / own["gpu_seconds"]
         # The workers' CPU seconds say nothing of a place where they did not decode.
         used = ("cpu", "gpu") if self.subject.gpu_part < 1 else (decode,)
-        pixels = self.subject.mean_pixels()
-        by_pixel = 1.0 if pixels is None else pixels / max(own.get("pixels", pixels), 1.0)
-        found: dict[str, Any] = {}
-        for name, places in probed.items():
-            sized = {**(sizes if probe.follows(name, form) else dict.fromkeys(sizes, by_pixel)), "pixels": by_pixel}
-            found[name] = {
-                place: _scale(costs, {**scales, **sized} if place in used else sized, own) for place, costs in places.items()
-            }
-        return found
+        return {
+            name: {place: _scale(costs, scales if place in used else {}, own) for place, costs in places.items()}
+            for name, places in probed.items()
+        }
 
     def _own(self, places: dict[str, dict[str, float]], decode: str) -> dict[str, float]:
         """Returns the probe's costs of the form where the user's loader decodes it."""

@@ -145,7 +145,6 @@ class Whole:
             "nbytes_band": math.hypot(band, _DRAWS_ERROR) if partly else band,
             "reads": reads,
             "item_nbytes": item,
-            "item_nbytes_band": band,
             "pixels": self.survey.pixels,
         }
 
