@@ -83,6 +83,7 @@ REPORT = members(
         "bands": by_name(number(0, 1e6)),
         "measured": by_name(needed(listed(needed(_AMOUNT), 2, 2))),
         "notes": listed(needed(text)),
+        "changed": text,
     }
 )  # fmt: skip
 

@@ -423,6 +423,13 @@ class Dataset:
         was_jpeg = item["form"] == "pli-jpeg" and not item["was_pli"]
         return _native.pli_to_jpeg(data) if original and was_jpeg else data
 
+    def _head(self, i: int, field: str, nbytes: int) -> bytes:
+        """Returns the first stored bytes of an item, up to `nbytes`. Files of a folder are compared with what was listed."""
+        sample, i_field = self._sample(i), self._item_place(field)
+        chosen = self._variant(sample, i_field, None)
+        whole = self._native.item(sample, i_field, chosen)["nbytes"]
+        return self._native.read(sample, i_field, chosen, 0, min(nbytes, whole))
+
     def __len__(self) -> int:
         return self._count if self._indices is None else len(self._indices)
 

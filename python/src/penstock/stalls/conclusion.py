@@ -124,9 +124,9 @@ def distrust(data: Mapping[str, Any]) -> str:
     """Returns why a report is not to be trusted, in sentences; "": it can be."""
     if data.get("elsewhere"):  # it was measured on another machine than the report is for now
         return str((data.get("check") or {}).get("reason") or "")
-    found = misses(data)
+    changed, found = str(data.get("changed") or ""), misses(data)
     if not found:
-        return ""
+        return changed
     others, cores = others_of(data), data["machine"]["cores"]
     who = (
         f"Other programs used {amount(others, 2)} of {amount(cores)} CPU cores meanwhile"
@@ -134,7 +134,12 @@ def distrust(data: Mapping[str, Any]) -> str:
         else "Other programs used hardly any CPU time, so something slows this run that the model does not know"
     )
     text = "; ".join(found)
-    return f"{text[:1].upper()}{text[1:]}. {who}."
+    return f"{changed} {text[:1].upper()}{text[1:]}. {who}.".lstrip()
+
+
+def again(data: Mapping[str, Any]) -> str:
+    """Returns in a sentence without its full stop how to measure again what is not to be trusted."""
+    return f"Measure again {'while nobody changes the data' if data.get('changed') else 'on a quiet machine'}"
 
 
 def others_of(data: Mapping[str, Any]) -> float:

@@ -265,7 +265,7 @@ def advice(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Returns recommendations: a sentence, and the command to run ("": none)."""
     found: list[tuple[str, str]] = []
     if conclusion.distrust(data):
-        return [("Measure again on a quiet machine: what follows from these measurements is not to be relied on.", "")]
+        return [(f"{conclusion.again(data)}: what follows from these measurements is not to be relied on.", "")]
     concluded = conclusion.of(data)
     is_fed = concluded is not None and concluded.limit == "accelerator"
     if is_fed and concluded is not None and concluded.parts["slowed"] >= 0.1:

@@ -86,7 +86,8 @@ def warnings(data: Mapping[str, Any]) -> list[str]:
     reason = conclusion.distrust(data)
     if not reason:
         return []
-    return [f"DISTURBED, do not rely on this report. {reason} Measure again on a quiet machine; --wait-quiet 60s waits for one"]
+    how = "" if data.get("changed") else "; --wait-quiet 60s waits for one"
+    return [f"DISTURBED, do not rely on this report. {reason} {conclusion.again(data)}{how}"]
 
 
 def title(data: Mapping[str, Any]) -> str:

@@ -15,14 +15,15 @@ from typing import Any
 
 from ...base.outputs import need_room
 from ...caching.cache import Cache
-from ...errors import ArgumentError
+from ...data.dataset import Dataset
+from ...errors import ArgumentError, PenstockError
 from ...loading import options as _loader_options
 from ...loading import table
 from ...loading.loader import Loader
 from ...transforms import words
 from . import machine, phases
 from .probe import forever, gpu_costs
-from .survey import Look, Sample, Survey, kind_of
+from .survey import Look, Sample, kind_of
 
 _MOST_SUBSET = 4096  # samples of the warm phases
 _PREPARED = 8  # batches kept for the prepared phase
@@ -77,7 +78,6 @@ class LoaderSubject:
         self._open: list[Loader] = []
         self._cache: Cache | None = None
         self._looked: Look | None = None
-        self._survey: Survey | None = None
         self.image = next(
             (n for n, f in self.dataset.fields.items() if f.type == "image" and n not in self.given["encoded"]), None
         )
@@ -228,7 +228,7 @@ class LoaderSubject:
         from ...data.image import probe
 
         self.kind = self._look().main
-        survey = self._survey = self._look().survey(self.kind)
+        survey = self._look().survey(self.kind)
         n = max(2, min(n, int(most_nbytes / max(survey.mean_nbytes, 1))))
         found: dict[str, dict[int, bytes]] = {}
         for place in map(int, self._random.permutation(survey.spread(n))):
@@ -241,9 +241,24 @@ class LoaderSubject:
         sample = Sample(list(found[form].values()), survey, places, self.dataset, self.image or "image")
         return [survey.numbers[place] for place in places], sample, form
 
-    def mean_pixels(self) -> float | None:
-        """Returns the mean pixels of an image of the probe's kind; None: nothing was probed."""
-        return None if self._survey is None else self._survey.pixels
+    def changed(self) -> str:
+        """Returns in sentences how the data set changed since it was opened, as far as that was noticed; "": it did not.
+
+        All that is read of a file is compared with what the file was: another one is an error. Readers of a packed data set go on
+        with the state that they have open, so it is opened anew here.
+        """
+        lost = [] if self._looked is None else self._looked.lost
+        if lost:
+            images = "An image" if len(lost) == 1 else f"{len(lost)} images"
+            return f"{images} could not be read any more as the data set had listed them; the first: {lost[0].rstrip('.')}."
+        if self.dataset.is_folder:
+            return ""
+        try:
+            with Dataset(self.dataset.path) as now:
+                is_same = now.bytes_identity == self.dataset.bytes_identity
+        except (PenstockError, OSError) as error:
+            return f"The data set cannot be opened any more: {str(error).rstrip('.')}."
+        return "" if is_same else "The data set was changed while it was measured, and the figures are those of its old state."
 
     def gpu(self) -> tuple[dict[str, float], float]:
         """Returns a sample's demands of link and GPU in the last phase, and the link's bytes per second; 0: no upload."""

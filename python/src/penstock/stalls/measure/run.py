@@ -196,6 +196,8 @@ class _Analysis:
             self.notes.append(_BY_PAGES)
         data = self._data(forms_found, stages)
         data["machine"]["other_cores"] = round(others.cores(), 3)
+        if changed := subject.changed():
+            data["changed"] = changed
         data["seconds"] = round(time.perf_counter() - start, 2)
         report = finished(data)
         # The phases, with which `finished` compares the model, have no ends of epochs. A training run has.

@@ -128,6 +128,9 @@ class Look:
 
     Args:
         numbers: of the samples, in a random order.
+
+    Attributes:
+        lost: why images could not be read, which are left out: their files were removed or changed since the data set was opened.
     """
 
     def __init__(self, dataset: Dataset, image: str, numbers: Sequence[int]) -> None:
@@ -135,6 +138,7 @@ class Look:
         self._image = image
         self.kinds: dict[str, list[tuple[int, dict[str, Any]]]] = {}
         self.looked_at = 0
+        self.lost: list[str] = []
         self.samples = len(numbers)
         end = time.perf_counter() + _ITEM_SECONDS
         for number in map(int, numbers[:_MOST_ITEMS]):
@@ -177,15 +181,17 @@ class Look:
         )  # fmt: skip
 
     def _shape(self, number: int, item: Mapping[str, Any]) -> tuple[int, int, float] | None:
-        """Returns height, width and bytes as raw pixels. None: the image is damaged."""
+        """Returns height, width and bytes as raw pixels. None: the image is damaged, or cannot be read."""
         if item["form"] is not None:
             return item["height"], item["width"], _raw(item["height"], item["width"], item["channels"], item["bits"])
         try:
-            info = _header(item["file"], int(item["offset"]), int(item["nbytes"]))
-            info = info or image_info(self._dataset.read(number, self._image))
-        except (PenstockError, OSError):
+            head = self._dataset._head(number, self._image, _PREFIX_NBYTES)
+            data = head if _info(head) is not None else self._dataset.read(number, self._image)
+        except PenstockError as error:
+            self.lost.append(str(error))
             return None
-        return info.height, info.width, _raw(info.height, info.width, info.channels, info.bits)
+        info = _info(data)
+        return None if info is None else (info.height, info.width, _raw(info.height, info.width, info.channels, info.bits))
 
 
 def kind_of(item: Mapping[str, Any]) -> str:
@@ -193,10 +199,8 @@ def kind_of(item: Mapping[str, Any]) -> str:
     return str(item["form"] or os.path.splitext(str(item["file"]))[1].lower())
 
 
-def _header(path: str, offset: int, nbytes: int) -> Any:
+def _info(data: bytes) -> Any:
     """Returns what the first bytes of an image say. None: they do not."""
-    with open(path, "rb", buffering=0) as file:
-        data = os.pread(file.fileno(), min(nbytes, _PREFIX_NBYTES), offset)
     try:
         return image_info(data)
     except PenstockError:
