@@ -125,8 +125,29 @@ def test_phases_take_their_batches_from_where_they_say(tmp_path: Path) -> None:
     assert any(len(set(seen[i : i + n])) == 1 for i in range(len(seen) - n))
     costs = report.data["forms"]["torch"]["cpu"]
     assert costs["nbytes"] == pytest.approx(20_000) and costs["reads"] == pytest.approx(1)
-    assert report.data["subject"]["samples"] == 64
+    assert report.data["subject"]["samples"] == 64 and report.data["subject"]["batches_per_epoch"] == 16
+    assert report.whatif().start_stall > 0 and report.whatif(epoch_batches=0).start_stall == 0
     assert any("what Penstock would give is not said" in note for note in report.data["notes"])
+
+
+class _Stream(torch.utils.data.IterableDataset):  # type: ignore[misc, name-defined]
+    def __iter__(self) -> Any:
+        return iter(range(10))
+
+
+def test_batches_of_an_epoch() -> None:
+    """Of one rank; a last batch that is short counts as its part."""
+    dataset = Known(10, 0.0, 0.0)
+
+    def epoch(n_accelerators: int = 1, data: Any = dataset, **options: Any) -> float | None:
+        loader = torch.utils.data.DataLoader(data, **({} if "batch_sampler" in options else {"batch_size": 4}), **options)
+        return _analyze_torch._epoch(loader, n_accelerators).get("batches_per_epoch")
+
+    half = torch.utils.data.DistributedSampler(dataset, num_replicas=2, rank=0)
+    assert epoch() == 2.5 and epoch(drop_last=True) == 2 and epoch(2) == 1.25
+    assert epoch(sampler=half) == epoch(2, sampler=half) == 1.25 and epoch(4, sampler=half) == 1
+    assert epoch(batch_sampler=[[0, 1], [2], [3, 4, 5]]) == 3
+    assert epoch(data=_Stream()) is None
 
 
 def test_what_penstock_would_give(folder: Path) -> None:

@@ -255,9 +255,11 @@ def _forms(data: Mapping[str, Any]) -> str:
                 )
             )
     heads = ("form", "CPU per sample", "stored", "read", "samples/s", "band", "accelerators compute", "limited by")
+    epochs = words.epochs_note(data)
     return (
         f"<h2>Predicted rates if the images were stored otherwise</h2>{_table(heads, rows)}"
-        "<p>Shaded: how the data set is stored now. Pixels are the same in all forms.</p>"
+        "<p>Shaded: how the data set is stored now. Pixels are the same in all forms."
+        f"{f' {escape(epochs)}.' if epochs else ''}</p>"
     )
 
 

@@ -14,6 +14,7 @@ from .conclusion import Conclusion
 _BAR = 40
 _SLOWER = 0.02  # of the time, from which on a slower step is in the title
 _DISTURBED = 0.1  # of the cores
+_STARTS = 0.01  # of the rate, which is said where starts of epochs take more of it
 _LETTERS = (("compute", "#"), ("slowed", "s"), ("upload", "u"), ("prepare", "p"), ("fetch", "f"))
 MEANINGS = {
     "compute": "the accelerator computes",
@@ -336,7 +337,22 @@ def _form_lines(data: Mapping[str, Any]) -> list[str]:
                 f"{size(costs['nbytes']):>8s} {amount(answer.samples_per_second):>10s} {band:>18s}  "
                 f"{limit_words(answer.binding)}{now}"
             )
-    return lines
+    note = epochs_note(data)
+    return [*lines, f"{note}."] if note else lines
+
+
+def epochs_note(data: Mapping[str, Any]) -> str:
+    """Returns in a sentence that predictions count the start of each epoch, which no phase has, with the rate without it; "": the
+    start takes next to no time."""
+    own, endless = (model.predict(data, question).samples_per_second for question in ({}, {"epoch_batches": 0}))
+    if own >= (1 - _STARTS) * endless:
+        return ""
+    batches = data["subject"]["batches_per_epoch"]
+    an_epoch = f"an epoch has {amount(batches)} batch{'' if batches == 1 else 'es'}"
+    return (
+        f"These rates count the start of each epoch, where nothing is prepared yet and the first batch is waited for; {an_epoch}. "
+        f"The phases were measured without it, and without it {data['subject']['form']} gives {amount(endless)} samples/s"
+    )
 
 
 _NEEDS = {"cores": "CPU cores", "storage": "from storage", "cache": "of cache"}

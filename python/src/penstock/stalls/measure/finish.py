@@ -91,14 +91,16 @@ def _check(data: dict[str, Any]) -> dict[str, Any]:
     """Compares the model with the phases that it was not made from, and says whether it can be trusted."""
     found: dict[str, Any] = {}
     questions: dict[str, dict[str, Any]] = {
-        "warm": {"cache": float(data["subject"]["nbytes"]) * 4 + 1, "ranks": 1},
-        "cold": {"cache": 0, "page_cache": 0, "ranks": 1},
+        "warm": {"cache": float(data["subject"]["nbytes"]) * 4 + 1},
+        "cold": {"cache": 0, "page_cache": 0},
     }
     for name, question in questions.items():
         if name in data["phases"] and data["accelerator"]["step_seconds"] > 0:
             # Cores that other processes took were not there to be used.
             left = max(data["machine"]["cores"] - data["phases"][name]["other_cores"], 0.1)
-            answer = model.predict(data, {**question, "cores": left, "workers": data["subject"]["workers"]})
+            # Phases have one accelerator, and no ends of epochs.
+            alone = {"cores": left, "workers": data["subject"]["workers"], "ranks": 1, "epoch_batches": 0}
+            answer = model.predict(data, {**question, **alone})
             predicted, measured = answer.samples_per_second, data["phases"][name]["samples_per_second"]
             found[name] = {
                 "predicted": predicted,

@@ -199,10 +199,7 @@ class _Analysis:
         if changed := subject.changed():
             data["changed"] = changed
         data["seconds"] = round(time.perf_counter() - start, 2)
-        report = finished(data)
-        # The phases, with which `finished` compares the model, have no ends of epochs. A training run has.
-        report.data["subject"]["batches_per_epoch"] = self._epoch()
-        return report
+        return finished(data)
 
     def _epoch(self) -> float:
         """Returns the batches of one epoch of a rank; a last one that is short counts as its part."""
@@ -322,6 +319,7 @@ class _Analysis:
             "decode": decode,
             "gpu_part": subject.gpu_part,
             "batch_size": subject.batch_size,
+            "batches_per_epoch": self._epoch(),
             "prefetch": subject.prefetch,
             "workers": subject.workers,
             "workers_follow_cores": subject.workers_follow,

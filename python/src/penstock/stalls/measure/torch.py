@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
 import os
@@ -134,6 +135,7 @@ def _subject(steered: Steered, paths: Sequence[str], batch_size: int, demands: d
         "form": "torch",
         "decode": "cpu",
         "batch_size": batch_size,
+        **_epoch(steered.loader, n),
         "prefetch": max(1, steered.ahead - 1) if steered.n_workers else 1,
         "workers": steered.n_workers,
         "workers_follow_cores": False,
@@ -141,6 +143,22 @@ def _subject(steered: Steered, paths: Sequence[str], batch_size: int, demands: d
         "ranks": n,
         "jobs": 1,
     }
+
+
+def _epoch(loader: Any, n_accelerators: int) -> dict[str, float]:
+    """Returns "batches_per_epoch" of a rank; a last batch that is short counts as its part. Nothing, if the loader has no length.
+
+    A sampler that divides the samples gives those of one rank. Without one, all accelerators share the loader's batches.
+    """
+    try:
+        batches = float(len(loader))
+    except TypeError:  # a stream
+        return {}
+    with contextlib.suppress(TypeError):
+        if loader.batch_size and not loader.drop_last:
+            batches = len(loader.sampler) / loader.batch_size
+    ranks = max(n_accelerators / getattr(loader.sampler, "num_replicas", 1), 1.0)
+    return {"batches_per_epoch": max(round(batches / ranks, 3), 1.0)}
 
 
 def _step(steered: Steered, fed: Accelerator | None, batch_size: int, n: int) -> dict[str, Any]:
