@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -59,10 +60,10 @@ def form_of(path) -> str:
     return ps.Dataset(path).item(0, "image")["form"]
 
 
-def command(folder, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def command(folder, *words: str, timeout: float = 240, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the verb in a directory, without a terminal."""
     return subprocess.run([sys.executable, "-m", "penstock.cli.main", "tune", *words], capture_output=True, text=True, cwd=folder,
-                          timeout=240, stdin=subprocess.DEVNULL, env={**os.environ, **environment})  # fmt: skip
+                          timeout=timeout, stdin=subprocess.DEVNULL, env={**os.environ, **environment})  # fmt: skip
 
 
 # The usual loader: nobody gives make
@@ -230,6 +231,105 @@ def test_a_second_analysis_that_fails(folder, tmp_path) -> None:
     saved = json.loads((tmp_path / "r.json").read_text())
     assert saved["data"] == str(tmp_path / "images.pst") and "fell out" in str(saved["notes"])
     assert form_of(tmp_path / "images.pst") != "png"
+
+
+# At the training size: a folder is packed whole or not at all
+
+SMALL = [T.Resize(40), T.RandomCrop(32), T.RandomHorizontalFlip()]
+WORDS = ("images", "--yes", "--training-size", "--transforms", "small.json", "--budget", "2.5s", "--cache", "0",
+         "--batch-size", "4")
+# Packs sample by sample, and stands still after the third: there the process is ended.
+SLOWLY = f"""
+import sys, time
+from penstock.cli import main
+from penstock.planning import tune
+
+def progress(done, *rest):
+    time.sleep(0.11)
+    if done > 2:
+        open("packing", "w").close()
+        time.sleep(100)
+
+pack = tune.packing.pack
+tune.packing.pack = lambda *args, **options: pack(*args, **options, commit_size=1, num_workers=1, progress=progress)
+sys.exit(main.main(["tune", *{WORDS!r}]))
+"""
+
+
+def hidden(folder) -> list:
+    return list(folder.glob(".penstock-tune*"))
+
+
+def ended_while_packing(folder, signal_number: int) -> tuple[int, str]:
+    """Runs the command until it packs, and ends it; returns its status, and what it said."""
+    (folder / "packing").unlink(missing_ok=True)
+    child = subprocess.Popen([sys.executable, "-c", SLOWLY], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True)  # fmt: skip
+    try:
+        end = time.monotonic() + 600
+        while not (folder / "packing").exists() and child.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        assert (folder / "packing").exists()
+        child.send_signal(signal_number)
+        said = child.communicate(timeout=240)[1]
+    finally:
+        child.kill()
+    return child.returncode, said
+
+
+def test_the_training_size_after_interruptions(folder, tmp_path) -> None:
+    """Nothing half has the name of the data set; the same command begins anew, and removes what a kill has left."""
+    (tmp_path / "small.json").write_text(T.to_json(SMALL))
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    packed, plan = tmp_path / "images.pst", tmp_path / "images.pst.plan.json"
+    status, said = ended_while_packing(tmp_path, signal.SIGINT)
+    assert status == 130 and "nothing is left of the packing; begin anew with: penstock pack" in said and "--resume" not in said
+    assert not packed.exists() and not hidden(tmp_path)
+    status, _ = ended_while_packing(tmp_path, signal.SIGKILL)
+    assert status == -signal.SIGKILL and not packed.exists() and len(hidden(tmp_path)) == 1
+    done = command(tmp_path, *WORDS, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert not hidden(tmp_path) and ps.verify(packed, decode=True).ok and ps.Dataset(packed).item(0, "image")["height"] == 40
+    with ps.Loader(folder, 24, transforms=SMALL, output="numpy") as whole, ps.Loader(
+        packed, 24, transforms=SMALL, output="numpy", plan=plan
+    ) as small:
+        np.testing.assert_array_equal(next(iter(whole))["image"], next(iter(small))["image"])
+
+
+def test_the_question_says_that_images_become_smaller(folder, tmp_path) -> None:
+    def made(path, plan):
+        return ps.Loader(path, 4, shuffle=True, transforms=SMALL, output="numpy", cache=None, plan=plan)
+
+    asked = []
+    tuned = ps.tune(folder, make=made, ask=lambda text: asked.append(text), budget="2.5s", cache=0, training_size=True)
+    smaller = f"{tmp_path / 'images.pst'} will have images after Resize(40); only {folder} keeps the whole ones."
+    assert smaller in asked[0].splitlines() and asked[0].splitlines()[-1].startswith("pack ") and tuned.after is None
+
+
+def test_where_no_image_is_made_smaller(folder, tmp_path, capfd, monkeypatch, no_analysis) -> None:
+    """A data set, which would be changed in place, and transforms that begin otherwise: said before anything is measured."""
+    ps.pack(folder, tmp_path / "set.pst", forms=["original"])
+    (tmp_path / "small.json").write_text(T.to_json(SMALL))
+    monkeypatch.chdir(tmp_path)
+    anew = f"penstock plan {tmp_path / 'set.pst'} --training-size --out plan.json, then penstock repack {tmp_path / 'set.pst'} DST"
+    for words, says in (
+        (["set.pst", "--transforms", "small.json"], f"its whole images would be lost. To store them in another data set: {anew}"),
+        (["images"], "the transforms do not begin with Resize(side)"),
+    ):
+        assert main.main(["tune", *words, "--yes", "--training-size"]) == 2
+        assert says in capfd.readouterr().err
+    assert form_of(tmp_path / "set.pst") == "png" and not (tmp_path / "images.pst").exists()
+
+
+def test_an_unfinished_pack_of_small_images_is_not_resumed(folder, tmp_path, no_analysis) -> None:
+    plan = {"kind": "penstock plan", "version": 1, "field": "image", "loader": {}, "data": {"samples": 24}, "classes": [
+        {"form": "png", "pixels": [0, None], "samples": 24, "ways": [{"share": 1.0, "store": [{"form": "raw", "resize": 40}]}]}]}
+    (tmp_path / "images.pst.plan.json").write_text(json.dumps(plan))
+    (tmp_path / "images.pst").mkdir()
+    (tmp_path / "images.pst" / "journal.pst").write_bytes(b"")
+    with pytest.raises(ps.errors.ExistsError, match="is not finished: remove it, or give another out"):
+        ps.tune(folder)
 
 
 # What is looked at before anything is measured

@@ -99,6 +99,8 @@ def _add_plan(parser: Parser) -> None:
     parser.option("--max-error", type=whole, default=0, metavar="N", shown="0",
                   text="allow PLI whose samples differ by up to N of 255")  # fmt: skip
     parser.option("--copies", action="store_true", text="store a sample in each form of the mix")
+    parser.option("--training-size", action="store_true",
+                  text="images may be stored after the Resize(side) that the transforms begin with")  # fmt: skip
 
 
 _USUAL = ("batch_size", "transforms", "size", "fields", "per_box", "labels", "masks", "allow_unreadable", "ignore_labels")
@@ -438,8 +440,6 @@ def _plan_parser() -> Parser:
                   text="most samples/s, least storage or least cost of an epoch")  # fmt: skip
     parser.option("--least-rate", type=number, default=0.0, metavar="N", text="samples/s that a plan must reach")
     _add_plan(parser)
-    parser.option("--training-size", action="store_true",
-                  text="images may be stored after the Resize(side) that the transforms begin with")  # fmt: skip
     parser.option("--machines", metavar="FILE", text='compare these machines; "example": those that come with Penstock')
     parser.option("--machine", metavar="FILE", text="plan a REPORT for the machine of this file")
     parser.option("--no-layout", action="store_true", text="do not measure files against packed samples")
@@ -567,6 +567,7 @@ def _tune_verb(arguments: Sequence[str]) -> str:
         page_cache=given.page_cache,
         max_error=given.max_error,
         copies=given.copies,
+        training_size=given.training_size,
     )
     return json.dumps(tuned.as_dict(), indent=2, allow_nan=False) if given.json else tuned.report()
 

@@ -62,6 +62,12 @@ def changes_forms(data: Mapping[str, Any]) -> bool:
     )
 
 
+def sides(data: Mapping[str, Any]) -> set[int]:
+    """Returns the sides of the Resizes after which a plan stores images; empty: it keeps all resolution."""
+    stores = [one for part in data.get("classes") or [] for way in part["ways"] for one in way["store"]]
+    return {one["resize"] for one in stores if "resize" in one}
+
+
 def foreign(plan: Mapping[str, Any], n_samples: int) -> str | None:
     """Returns a warning if a plan, as `read` returns it, was made for another number of samples."""
     planned = (plan.get("data") or {}).get("samples")
@@ -72,11 +78,10 @@ def foreign(plan: Mapping[str, Any], n_samples: int) -> str | None:
 
 def _check_sizes(given: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
     """ArgumentError if images were stored after another Resize than the transforms begin with."""
-    sides = {one["resize"] for part in plan.get("classes") or [] for way in part["ways"] for one in way["store"] if "resize" in one}
     chain = given["transforms"]
     if isinstance(chain, Mapping):
         chain = chain.get(plan.get("field") or "image")
-    for side in sides - {resize_of(chain)}:
+    for side in sides(plan) - {resize_of(chain)}:
         raise ArgumentError(f"the plan stores images after Resize({side}), and the transforms do not begin with that Resize")
 
 

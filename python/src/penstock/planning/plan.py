@@ -194,7 +194,7 @@ def plan(
     loader = _loader_of(given, batch_size, accelerator)
     if loader is not None:
         image_field(loader.dataset)  # no images: said before anything is measured
-    side = _training_side(loader) if training_size and loader is not None else 0
+    side = training_side(loader) if training_size and loader is not None else 0
     layout = layout and loader is not None and _layout_fits(loader.dataset, notes, say)
     costs = _report_of(
         given if loader is None else loader, step, report, accelerator=accelerator, accelerators=accelerators,
@@ -291,7 +291,7 @@ def _loader_of(data: Any, batch_size: int | None, accelerator: Any) -> Loader | 
     return data
 
 
-def _training_side(loader: Loader) -> int:
+def training_side(loader: Loader) -> int:
     """Returns the side of the Resize that the transforms begin with. ArgumentError: images cannot be stored after it, with the
     same batches."""
     options, name = _loader_options.arguments(loader), image_field(loader.dataset)

@@ -8,6 +8,7 @@ import math
 import os
 import shlex
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ from ..errors import ArgumentError, ExistsError, PenstockError
 from ..loading import plan_file as _plan_file
 from ..loading.loader import Loader
 from ..stalls.measure import quiet
+from ..stalls.measure.machine import scratch_directory
 from ..stalls.measure.run import analyze, seconds_of
 from ..stalls.measure.usual import usual
 from ..stalls.report import Report
@@ -160,7 +162,9 @@ def tune(
             suffix ".plan.json", and only if the data set is written.
         report_file: where both analyses and the plan are written; before any data are, without the second analysis.
         progress: called with a line before each step.
-        planned: further arguments of :func:`penstock.plan`.
+        planned: further arguments of :func:`penstock.plan`. With ``training_size`` a folder is packed whole or not at all: after
+            an interruption nothing is left of the packing, and the same call begins anew. A data set is refused, because its
+            whole images would be lost.
 
     Whatever is needed is looked for before anything is measured: HiGHS, room on the disk, places that can be written. Nothing
     is written if the plan keeps what is there, or `ask` says no. Errors of writing leave the data as they were. No plan asks
@@ -180,6 +184,8 @@ def tune(
                 "wait_quiet": wait_quiet}  # fmt: skip
     with _made(making, path, None) as loader:
         places = _Places(loader.dataset, path, out, plan_file, report_file)
+        if planned.get("training_size"):
+            places.check_training_size(loader)
         planned = {**planned, "storage": places.storage_limit(planned.get("storage"))}
         before = analyze(loader, step, progress=say, **measured)
         say("plan")
@@ -238,13 +244,25 @@ class _Places:
         parent = os.path.dirname(self.target)
         if os.path.exists(os.path.join(self.target, "journal.pst")):
             plan_file = self.target + _PLAN_SUFFIX
-            resume = self.resume(plan_file) if os.path.exists(plan_file) else "remove it, or give another out"
+            goes_on = os.path.exists(plan_file) and not _makes_smaller(plan_file)
+            resume = self.resume(plan_file) if goes_on else "remove it, or give another out"
             raise ExistsError(f"{self.target} exists and is not finished: {resume}")
         if os.path.lexists(self.target):
             again = f"penstock tune {shlex.quote(self.target)}"
             raise ExistsError(f"{self.target} exists: give another out, or tune it in place: {again}")
         if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
             raise ArgumentError(f"{parent} is no directory that can be written: give another out")
+
+    def check_training_size(self, loader: Loader) -> None:
+        """ArgumentError: images cannot be stored at the training size, or would be lost as they are."""
+        if not self.dataset.is_folder:
+            path = shlex.quote(self.target)
+            raise ArgumentError(
+                f"training_size: {self.target} would be changed in place, and its whole images would be lost. To store them in "
+                f"another data set: penstock plan {path} --training-size --out plan.json, then penstock repack {path} DST --plan "
+                "plan.json"
+            )
+        _plan.training_side(loader)
 
     def _checked_plan(self, given: Any) -> str:
         if given is not None:
@@ -288,27 +306,54 @@ class _Places:
             outputs.write(self.report_file, json.dumps(tuned.as_dict(), indent=2, allow_nan=False) + "\n")
 
     def resume(self, plan_file: str) -> str:
-        """Returns the command that goes on with what was interrupted."""
+        """Returns the command that goes on with what was interrupted, or begins it anew."""
         if not self.dataset.is_folder:
             return f"go on with: penstock repack {shlex.quote(self.target)} --plan {shlex.quote(plan_file)}"
-        words = ["penstock", "pack", self.dataset.path, self.target, "--plan", plan_file, "--resume"]
+        anew = _makes_smaller(plan_file)
+        words = ["penstock", "pack", self.dataset.path, self.target, "--plan", plan_file, *([] if anew else ["--resume"])]
         _, labels, allow_unreadable, masks, _, ignore_labels = self.dataset._arguments
         words += ["--labels", labels] if labels else []
         words += ["--masks", ",".join(masks)] if masks else []
         words += ["--allow-unreadable"] if allow_unreadable else []
         words += ["--ignore-labels"] if ignore_labels else []
-        return "go on with: " + " ".join(map(shlex.quote, words))
+        return ("nothing is left of the packing; begin anew with: " if anew else "go on with: ") + " ".join(map(shlex.quote, words))
 
     def write(self) -> None:
         """Packs the folder as it was opened, or repacks the data set."""
         if not self.dataset.is_folder:
             packing.repack(self.target, plan=self.plan_file)
-            return
+        elif _makes_smaller(self.plan_file):
+            self._pack_whole()
+        else:
+            self._pack(self.target)
+
+    def _pack(self, target: str) -> None:
         path, labels, allow_unreadable, masks, _, ignore_labels = self.dataset._arguments
         packing.pack(
-            path, self.target, labels=labels, allow_unreadable=allow_unreadable, masks=masks, ignore_labels=ignore_labels,
+            path, target, labels=labels, allow_unreadable=allow_unreadable, masks=masks, ignore_labels=ignore_labels,
             plan=self.plan_file,
         )  # fmt: skip
+
+    def _pack_whole(self) -> None:
+        """Packs to a hidden directory beside the target, which gets its name in the end: a pack that makes images smaller cannot
+        be resumed. What a killed process has left there is removed."""
+        parent, name = os.path.split(self.target)
+        with scratch_directory(f"tune{zlib.crc32(name.encode(errors='surrogateescape')):08x}", parent) as place:
+            self._pack(os.path.join(place, name))
+            os.rename(os.path.join(place, name), self.target)
+        handle = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _makes_smaller(plan_file: str) -> bool:
+    """Whether a plan's file stores images at the training size. False: it is no plan, too."""
+    try:
+        return bool(_plan_file.sides(_plan_file.read(plan_file)))
+    except PenstockError:
+        return False
 
 
 def _agreed(tuned: Tuned, places: _Places, ask: Callable[[str], bool] | None) -> bool:
@@ -319,7 +364,9 @@ def _agreed(tuned: Tuned, places: _Places, ask: Callable[[str], bool] | None) ->
     folder = places.dataset.is_folder
     question = f"pack {tuned.data} to {places.target}: {about}" if folder else f"change {tuned.data} in place: {about}"
     disturbed = text.warnings(tuned.plan.data)
-    if ask is None or ask("\n".join([*disturbed, question])):
+    smaller = [f"{places.target} will have images after Resize({side}); only {tuned.data} keeps the whole ones."
+               for side in _plan_file.sides(tuned.plan.data)]  # fmt: skip
+    if ask is None or ask("\n".join([*disturbed, *smaller, question])):
         if disturbed:
             tuned.notes.append("it was written although the measurements before it were disturbed")
         return True
