@@ -45,7 +45,7 @@ def passes(folder: Path, number: int, text: str, rest: list[Path]) -> bool:
     """Whether the test passes with these tables."""
     source, program = folder / f"{number}.c", folder / f"test_{number}"
     source.write_text(text)
-    run(*COMPILE, source, *rest, "-lcmocka", "-lxxhash", "-lpthread", "-lm", "-o", program)
+    run(*COMPILE, source, *rest, "-lcmocka", "-lxxhash", "-ldeflate", "-lz", "-lpthread", "-lm", "-o", program)
     done = subprocess.run([program, ROOT / "tests" / "headers" / "abi.txt"], capture_output=True, timeout=60)
     source.unlink()
     program.unlink()
@@ -62,7 +62,8 @@ def main() -> int:
         test = folder / "test.o"
         run(*COMPILE, "-c", TEST, "-o", test)
         objects = build / "src" / "base" / "CMakeFiles" / "pst_room_base.dir"
-        base = [test, *(objects / f"{source.name}.o" for source in sorted((ROOT / "src" / "base").glob("*.c")))]
+        base = [test, *(objects / f"{source.relative_to(ROOT / 'src' / 'base')}.o"
+                        for source in sorted((ROOT / "src" / "base").rglob("*.c")))]
         for table in TABLES:
             rest = [*base, *(other for other in TABLES if other != table)]
             if not passes(folder, 0, table.read_text(), rest):

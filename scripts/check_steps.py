@@ -189,6 +189,7 @@ def long_steps() -> list[Step]:
         Step("site", "script", [[PYTHON, "scripts/build_site.py"]]),
         Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
         Step("abi", "pytest", [pytest_alone("tests/scripts/abi_of_wheel.py")]),
+        Step("containers", "script", [[PYTHON, "scripts/check_containers.py"]]),
         Step("newest", "script", [[PYTHON, "scripts/check_newest.py"]]),
         Step("wheels", "script", [[PYTHON, "scripts/wheels.py"]]),
         Step("stranger", "pytest", [pytest_alone("tests/scripts/stranger_of_wheel.py")]),

@@ -286,7 +286,7 @@ def is_text(where: str) -> bool:
     path = Path(where)
     known = (".c", ".h", ".py", ".pyi", ".sh", ".cmake", ".md", ".toml", ".in", ".map", ".txt", ".cu", ".cuh")
     in_house = "/" not in where or where.startswith(tuple(top + "/" for top in SOURCE_TOPS))
-    is_data = "/corpus/" in where or where.startswith("tests/data/") or where == "LICENSE"
+    is_data = "/corpus/" in where or where.startswith(("tests/data/", "tests/golden/containers/files/")) or where == "LICENSE"
     return in_house and not is_data and (path.suffix in known or path.name in ("Makefile", ".clang-format"))
 
 

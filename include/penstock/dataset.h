@@ -93,6 +93,12 @@ struct pst_field {
     uint64_t reserved[7];
 };
 
+/* How the bytes of an item lie in its file. */
+enum pst_coding {
+    PST_CODING_STORED = 0,  /* as they are */
+    PST_CODING_DEFLATE = 1, /* deflated (RFC 1951), as a zip has them */
+};
+
 /* pst_item.i_file of an item that lies in no file. */
 #define PST_FILE_NONE UINT32_MAX
 
@@ -102,8 +108,8 @@ struct pst_item {
     enum pst_form form;
     /* Number of its shard (data set) or file (folder), for pst_dataset_file_path. */
     uint32_t i_file;
-    uint64_t offset; /* Offset in that file, in bytes. */
-    uint64_t nbytes;
+    uint64_t offset;   /* Offset in that file, in bytes. */
+    uint64_t nbytes;   /* Bytes in that file; see coding. */
     bool has_checksum; /* False in a plain folder. */
     bool has_pixel_checksum;
     /* PLI, PLI_JPEG: true if the file that was packed was this PLI. False: the PLI was made from
@@ -123,6 +129,33 @@ struct pst_item {
     uint32_t shape[PST_MAX_NDIM];
     /* PST_FORM_PLI_JPEG: size of the JPEG file that it was made from; else 0. */
     uint64_t jpeg_nbytes;
+    /* Unless coding is PST_CODING_STORED: how many bytes the item has when it is decoded, which is
+     * what pst_dataset_read gives. 0 with PST_CODING_STORED: nbytes is that number. */
+    uint64_t decoded_nbytes;
+    enum pst_coding coding;
+};
+
+/* Progress of pst_dataset_open, pst_pack or pst_verify. */
+struct pst_progress {
+    uint64_t n_done, n_total; /* In samples; n_total 0: not known. */
+    uint64_t nbytes_in, nbytes_out;
+    /* Zero: room for members of later versions. */
+    uint64_t reserved[4];
+};
+/* Called from time to time by the calling thread. A return other than 0 cancels
+ * (PST_ERROR_CANCELLED). */
+typedef int (*pst_progress_fn)(void *ctx, const struct pst_progress *progress);
+
+/* What the members of samples with one suffix are, in files of others. Zero-initialise. */
+struct pst_member_rule {
+    const char *suffix; /* "jpg", "seg.png"; letters of either case */
+    const char *field;  /* name of the field; NULL: by the suffix */
+    /* 0: by the suffix. A type makes a suffix of code (pkl, pt and others) admissible; its bytes
+     * are never run. */
+    enum pst_field_type type;
+    bool is_left_out;  /* members with the suffix are passed over */
+    int64_t n_classes; /* of type PST_FIELD_INT: values are 0 to n_classes - 1; 0: any number */
+    uint64_t reserved[3];
 };
 
 /* Options of pst_dataset_open. Zero-initialise, then set struct_size. */
@@ -155,6 +188,25 @@ struct pst_dataset_options {
      * PST_ERROR_ARGUMENT, if neither `labels` nor `files` is given. PST_ERROR_ARGUMENT with
      * `labels`. */
     bool ignore_labels;
+    /* Files of others only (tars, zips). The split to open, such as "train". NULL: all that the
+     * path means; it is an error if that is several splits. */
+    const char *split;
+    /* Files of others only. Rules for members of samples, by suffix; the others follow
+     * docs/tar-fields.md. */
+    const struct pst_member_rule *members;
+    size_t n_members;
+    /* Files of others only. The index must have a checksum of each item; if it has none, all files
+     * are read once. False: items are not checked unless the index has their checksums. */
+    bool sums;
+    /* Plain folders: every file is looked at, also where a saved listing of the folder says that
+     * nothing has changed. False: files that were rewritten in place since the listing was made are
+     * noticed when they are first read. */
+    bool check_files;
+    /* Called some times a second by the calling thread while a folder is listed or an index of
+     * files of others is made, and while another process is waited for that does so. NULL: not
+     * called; the log gets a line every few seconds. Used during open only. */
+    pst_progress_fn progress;
+    void *progress_ctx;
 };
 
 /* A plain folder
@@ -219,6 +271,7 @@ const char *pst_path_advice(const char *path);
  * PST_ERROR_VERSION: the data set, or the options, are of a newer version.
  * PST_ERROR_ARGUMENT: the path is a plain folder and no_folder is set, the label file does not fit
  *     the folder, or PENSTOCK_CPU_MASK has an unknown value.
+ * PST_ERROR_CANCELLED: progress said so.
  * PST_ERROR_IO: a file or folder cannot be read. PST_ERROR_MEMORY.
  *
  * Any thread. */
@@ -247,8 +300,13 @@ void pst_dataset_close(pst_dataset **dataset);
  * Returns a string that lives as long as the data set. Any thread. */
 const char *pst_dataset_path(const pst_dataset *dataset);
 
-/* True for a plain folder of images, false for a packed data set. Any thread. */
+/* True for a plain folder of images, false for any other data set. Any thread. */
 bool pst_dataset_is_folder(const pst_dataset *dataset);
+
+/* True for a packed data set, whose index knows form, size and checksum of each item. False for a
+ * plain folder, and for files that others made, such as tars: there the form of an image is
+ * PST_FORM_NONE until its bytes are read. Any thread. */
+bool pst_dataset_is_packed(const pst_dataset *dataset);
 
 /* Number of samples. It does not change while the data set is open. Any thread. */
 uint64_t pst_dataset_count(const pst_dataset *dataset);
@@ -527,14 +585,15 @@ PST_WARN_UNUSED enum pst_status pst_dataset_file_path(const pst_dataset *dataset
  *
  * sample, i_field, variant: as in pst_dataset_item.
  * start: first byte to read, counted from the start of the item.
- * nbytes: how many. start + nbytes is at most the size of the item.
+ * nbytes: how many. start + nbytes is at most the size of the item. Both count decoded bytes where
+ *     the item has a coding; it is decoded as a whole, whatever part is asked for.
  * buffer: room for nbytes bytes. What it holds after failure is not defined.
  *
  * PST_ERROR_ARGUMENT: there is no such item, or the bytes are not all within it.
  * PST_ERROR_CHECKSUM: the stored bytes are not those that were written.
- * PST_ERROR_CORRUPT: a text is not UTF-8, or JSON is not valid.
+ * PST_ERROR_CORRUPT: a text is not UTF-8, JSON is not valid, or the item cannot be decoded.
  * PST_ERROR_TRUNCATED: the file ends too early. PST_ERROR_IO, PST_ERROR_NOT_FOUND: it cannot be
- *     read.
+ *     read. PST_ERROR_MEMORY.
  *
  * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample,

@@ -12,6 +12,7 @@
 #include <penstock/fleet.h>
 #include <penstock/image.h>
 #include <penstock/images.h>
+#include <penstock/index.h>
 #include <penstock/loader.h>
 #include <penstock/meter.h>
 #include <penstock/pli.h>

@@ -205,16 +205,6 @@ void pst_writer_close(pst_writer **writer);
 /* Packing a folder
  * ---------------------------------------------------------------------------------- */
 
-/* Progress of pst_pack or pst_verify. */
-struct pst_progress {
-    uint64_t n_done, n_total; /* In samples. */
-    uint64_t nbytes_in, nbytes_out;
-    /* Zero: room for members of later versions. */
-    uint64_t reserved[4];
-};
-/* Called from time to time by the calling thread. A return other than 0 cancels
- * (PST_ERROR_CANCELLED). */
-typedef int (*pst_progress_fn)(void *ctx, const struct pst_progress *progress);
 /* Called for a sample that could not be used; `err` says why. Return 0 to continue, other to stop
  * with that error. */
 typedef int (*pst_bad_sample_fn)(void *ctx, const char *name, const struct pst_error *err);

@@ -40,6 +40,11 @@ struct native_dataset {
  * with an exception set. */
 int native_mask_names(PyObject *names, const char *out[PST_MAX_FIELDS],
                       struct pst_dataset_options *options);
+/* Converts rules for members of tars, a tuple of tuples, to options->members, which point into it.
+ * *out is for PyMem_Free after the use of `options`; NULL: there are none. -1 with an exception
+ * set. */
+int native_member_rules(PyObject *rules, struct pst_member_rule **out,
+                        struct pst_dataset_options *options);
 /* Returns the notices of a plain folder as a new list of dicts. NULL with an exception set. */
 PyObject *native_notices(const pst_dataset *dataset);
 

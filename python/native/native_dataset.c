@@ -26,6 +26,49 @@ int native_mask_names(PyObject *names, const char *out[PST_MAX_FIELDS],
     return 0;
 }
 
+/* One rule of five: suffix, name or None, type or None, whether it is left out, classes. Its texts
+ * live as long as `entry`. */
+static int read_rule(PyObject *entry, struct pst_member_rule *rule)
+{
+    const char *type;
+    int is_left_out;
+    long long n_classes;
+    memset(rule, 0, sizeof(*rule));
+    if (!PyArg_ParseTuple(entry, "szzpL", &rule->suffix, &rule->field, &type, &is_left_out,
+                          &n_classes))
+        return -1;
+    rule->is_left_out = is_left_out != 0;
+    rule->n_classes = n_classes;
+    rule->type = type == NULL ? (enum pst_field_type)0 : pst_field_type_from_name(type);
+    if (type == NULL || rule->type != 0)
+        return 0;
+    native_raise_text(PST_ERROR_ARGUMENT, "fields: there is no type %s", type);
+    return -1;
+}
+
+int native_member_rules(PyObject *rules, struct pst_member_rule **out,
+                        struct pst_dataset_options *options)
+{
+    *out = NULL;
+    Py_ssize_t n = rules == NULL ? 0 : PyTuple_Size(rules);
+    if (n <= 0)
+        return n < 0 ? -1 : 0;
+    *out = PyMem_Calloc((size_t)n, sizeof(**out));
+    if (*out == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (read_rule(PyTuple_GetItem(rules, i), *out + i) < 0) {
+            PyMem_Free(*out);
+            *out = NULL;
+            return -1;
+        }
+    options->members = *out;
+    options->n_members = (size_t)n;
+    return 0;
+}
+
 PyObject *native_notices(const pst_dataset *dataset)
 {
     PyObject *list = PyList_New(0);
@@ -44,45 +87,86 @@ PyObject *native_notices(const pst_dataset *dataset)
     return list;
 }
 
-static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+/* What an index that is made tells meanwhile. `thread` is set while the GIL is released. */
+struct opening {
+    PyThreadState *thread;
+    PyObject *progress; /* a callable or None; borrowed */
+};
+
+/* Ctrl-C, or an exception of the callable, ends the work. */
+static int on_progress(void *ctx, const struct pst_progress *progress)
 {
-    static char *names[] = {"path",          "labels", "allow_unreadable", "masks", "files",
-                            "ignore_labels", NULL};
-    PyObject *path = NULL, *masks = NULL, *files = NULL, *file_owner = NULL;
-    const char **file_names = NULL;
-    Py_ssize_t n_files = 0;
-    const char *labels = NULL, *mask_names[PST_MAX_FIELDS];
-    int allow_unreadable = 0, ignore_labels = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zpO!O!p:Dataset", names,
-                                     PyUnicode_FSConverter, &path, &labels, &allow_unreadable,
-                                     &PyTuple_Type, &masks, &PyTuple_Type, &files, &ignore_labels))
-        return NULL;
-    struct pst_dataset_options options = {.struct_size = sizeof(options)};
-    if (files != NULL)
-        file_names = native_strings(files, &n_files, &file_owner);
-    if ((files != NULL && file_names == NULL) ||
-        native_mask_names(masks, mask_names, &options) < 0) {
-        PyMem_Free((void *)file_names);
-        Py_XDECREF(file_owner);
-        Py_DECREF(path);
+    struct opening *opening = ctx;
+    PyEval_RestoreThread(opening->thread);
+    int stop = PyErr_CheckSignals() < 0;
+    if (!stop && opening->progress != NULL && opening->progress != Py_None) {
+        PyObject *answer = PyObject_CallFunction(opening->progress, "KK",
+                                                 (unsigned long long)progress->n_done,
+                                                 (unsigned long long)progress->nbytes_in);
+        stop = answer == NULL;
+        Py_XDECREF(answer);
+    }
+    opening->thread = PyEval_SaveThread();
+    return stop;
+}
+
+/* Opens the data set without the GIL. */
+static pst_dataset *open_path(const char *path, struct pst_dataset_options *options,
+                              PyObject *progress)
+{
+    struct opening opening = {.progress = progress};
+    struct pst_error err;
+    pst_dataset *handle = NULL;
+    pst_error_clear(&err);
+    options->progress = on_progress;
+    options->progress_ctx = &opening;
+    opening.thread = PyEval_SaveThread();
+    enum pst_status status = pst_dataset_open(path, options, &handle, &err);
+    PyEval_RestoreThread(opening.thread);
+    if (PyErr_Occurred()) {
+        pst_dataset_close(&handle);
         return NULL;
     }
+    if (status != PST_OK)
+        native_raise(status, &err);
+    return status == PST_OK ? handle : NULL;
+}
+
+static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"path",          "labels", "allow_unreadable", "masks",    "files",
+                            "ignore_labels", "split",  "rules",            "progress", NULL};
+    PyObject *path = NULL, *masks = NULL, *files = NULL, *file_owner = NULL, *rules = NULL;
+    PyObject *progress = NULL;
+    const char **file_names = NULL;
+    Py_ssize_t n_files = 0;
+    const char *mask_names[PST_MAX_FIELDS];
+    struct pst_member_rule *members = NULL;
+    int allow_unreadable = 0, ignore_labels = 0;
+    struct pst_dataset_options options = {.struct_size = sizeof(options)};
+    pst_dataset *handle = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zpO!O!pzO!O:Dataset", names,
+                                     PyUnicode_FSConverter, &path, &options.labels,
+                                     &allow_unreadable, &PyTuple_Type, &masks, &PyTuple_Type,
+                                     &files, &ignore_labels, &options.split, &PyTuple_Type, &rules,
+                                     &progress))
+        return NULL;
+    if (files != NULL)
+        file_names = native_strings(files, &n_files, &file_owner);
     options.files = file_names;
     options.n_files = (size_t)n_files;
-    options.labels = labels;
     options.allow_unreadable = allow_unreadable != 0;
     options.ignore_labels = ignore_labels != 0;
-    struct pst_error err;
-    pst_error_clear(&err);
-    pst_dataset *handle = NULL;
-    enum pst_status status;
-    const char *text = PyBytes_AsString(path); /* never NULL: it is bytes */
-    Py_BEGIN_ALLOW_THREADS status = pst_dataset_open(text, &options, &handle, &err);
-    Py_END_ALLOW_THREADS PyMem_Free((void *)file_names);
+    if ((files == NULL || file_names != NULL) &&
+        native_mask_names(masks, mask_names, &options) == 0 &&
+        native_member_rules(rules, &members, &options) == 0)
+        handle = open_path(PyBytes_AsString(path), &options, progress);
+    PyMem_Free((void *)file_names);
+    PyMem_Free(members);
     Py_XDECREF(file_owner);
     Py_DECREF(path);
-    if (status != PST_OK)
-        return native_raise(status, &err);
+    if (handle == NULL)
+        return NULL;
     struct native_dataset *self = (struct native_dataset *)PyType_GenericAlloc(type, 0);
     if (self == NULL) {
         pst_dataset_close(&handle);
@@ -126,8 +210,8 @@ static PyObject *dataset_info(PyObject *self, PyObject *unused)
     if (handle == NULL)
         return NULL;
     return Py_BuildValue(
-        "{s:N,s:O,s:K,s:y#,s:K,s:I}", "path", PyUnicode_DecodeFSDefault(pst_dataset_path(handle)),
-        "is_folder", pst_dataset_is_folder(handle) ? Py_True : Py_False, "count",
+        "{s:N,s:s,s:K,s:y#,s:K,s:I}", "path", PyUnicode_DecodeFSDefault(pst_dataset_path(handle)),
+        "kind", pst_dataset_kind_name(pst_dataset_kind_of(handle)), "count",
         (unsigned long long)pst_dataset_count(handle), "id", pst_dataset_id(handle), (Py_ssize_t)16,
         "n_skipped", (unsigned long long)pst_dataset_n_skipped(handle), "n_files",
         (unsigned int)pst_dataset_n_files(handle));
@@ -284,7 +368,7 @@ static bool is_present(const pst_dataset *handle, const struct pst_item *item)
 {
     if (item->form != PST_FORM_NONE)
         return true;
-    return pst_dataset_is_folder(handle) && item->i_file != PST_FILE_NONE;
+    return !pst_dataset_is_packed(handle) && item->i_file != PST_FILE_NONE;
 }
 
 static PyObject *item_dict(const pst_dataset *handle, const struct pst_item *item)
@@ -293,11 +377,14 @@ static PyObject *item_dict(const pst_dataset *handle, const struct pst_item *ite
                                                  : PyUnicode_FromString(pst_form_name(item->form));
     PyObject *file =
         item->i_file == PST_FILE_NONE ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(item->i_file);
+    uint64_t decoded =
+        item->coding == PST_CODING_STORED ? item->nbytes : item->decoded_nbytes;
     return Py_BuildValue(
-        "{s:O,s:N,s:N,s:K,s:K,s:O,s:O,s:O,s:K,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:N}", "present",
+        "{s:O,s:N,s:N,s:K,s:K,s:K,s:O,s:O,s:O,s:K,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:N}", "present",
         is_present(handle, item) ? Py_True : Py_False, "form", form, "i_file", file, "offset",
         (unsigned long long)item->offset, "nbytes", (unsigned long long)item->nbytes,
-        "has_checksum", item->has_checksum ? Py_True : Py_False, "has_pixel_checksum",
+        "decoded_nbytes", (unsigned long long)decoded, "has_checksum",
+        item->has_checksum ? Py_True : Py_False, "has_pixel_checksum",
         item->has_pixel_checksum ? Py_True : Py_False, "was_pli",
         item->was_pli ? Py_True : Py_False, "checksum", (unsigned long long)item->checksum,
         "pixel_checksum", (unsigned long long)item->pixel_checksum, "jpeg_nbytes",

@@ -138,20 +138,21 @@ static PyObject *report_dict(const struct pst_pack_report *report)
 }
 
 /* pack(source, destination, labels, masks, forms, mask_forms, options, writer, opening, progress,
- * bad_sample, kept_jpeg, plan) -> dict. Options, writer and opening are dicts of members of
- * pst_pack_options, pst_writer_options and pst_dataset_options. The source is changed in place if
- * the destination is None. */
+ * bad_sample, kept_jpeg, plan, split, rules) -> dict. Options, writer and opening are dicts of
+ * members of pst_pack_options, pst_writer_options and pst_dataset_options. The source is changed in
+ * place if the destination is None. */
 PyObject *native_pack(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *source = NULL, *destination = NULL, *given, *columns, *forms_list, *masks_list;
-    PyObject *dict, *writer, *opening;
-    const char *labels, *plan, *mask_names[PST_MAX_FIELDS];
+    PyObject *dict, *writer, *opening, *rules;
+    const char *labels, *plan, *split, *mask_names[PST_MAX_FIELDS];
+    struct pst_member_rule *members = NULL;
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&OzO!OOOOOOOOz:pack", PyUnicode_FSConverter, &source, &given,
+    if (!PyArg_ParseTuple(args, "O&OzO!OOOOOOOOzzO!:pack", PyUnicode_FSConverter, &source, &given,
                           &labels, &PyTuple_Type, &columns, &forms_list, &masks_list, &dict,
-                          &writer, &opening, &watch.progress, &watch.bad_sample,
-                          &watch.kept_jpeg, &plan))
+                          &writer, &opening, &watch.progress, &watch.bad_sample, &watch.kept_jpeg,
+                          &plan, &split, &PyTuple_Type, &rules))
         return NULL; /* ParseTuple has released the converter's object */
     if (given != Py_None && !PyUnicode_FSConverter(given, &destination)) {
         Py_DECREF(source);
@@ -167,11 +168,13 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     options->writer = &pack.writer;
     pack.source.struct_size = sizeof(pack.source);
     pack.source.labels = labels;
+    pack.source.split = split;
     pack.writer.struct_size = sizeof(pack.writer);
     options->forms = forms;
     options->mask_forms = mask_forms;
     options->plan = plan;
     if (native_mask_names(columns, mask_names, &pack.source) < 0 ||
+        native_member_rules(rules, &members, &pack.source) < 0 ||
         read_forms(forms_list, forms, &options->n_forms) < 0 ||
         read_forms(masks_list, mask_forms, &options->n_mask_forms) < 0 ||
         native_struct_read(dict, PST_STRUCT_PACK_OPTIONS, options, "pack") < 0 ||
@@ -202,34 +205,39 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     if (result != NULL && native_dict_put(result, "notices", Py_NewRef(watch.notices)) < 0)
         Py_CLEAR(result);
 out:
+    PyMem_Free(members);
     Py_XDECREF(watch.notices);
     Py_DECREF(source);
     Py_XDECREF(destination);
     return result;
 }
 
-/* verify(path, labels, masks, allow_unreadable, ignore_labels, decode, restore, num_workers,
- * progress, bad_sample)
+/* verify(path, labels, masks, allow_unreadable, ignore_labels, split, rules, decode, restore,
+ * num_workers, progress, bad_sample)
  * -> (error dict or None, report dict) */
 PyObject *native_verify(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *path = NULL, *columns;
-    const char *labels, *mask_names[PST_MAX_FIELDS];
+    PyObject *path = NULL, *columns, *rules;
+    const char *labels, *split, *mask_names[PST_MAX_FIELDS];
+    struct pst_member_rule *members = NULL;
     int decode, restore, allow_unreadable, ignore_labels;
     unsigned int num_workers;
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&zO!ppppIOO:verify", PyUnicode_FSConverter, &path, &labels,
-                          &PyTuple_Type, &columns, &allow_unreadable, &ignore_labels, &decode,
-                          &restore, &num_workers, &watch.progress, &watch.bad_sample))
+    if (!PyArg_ParseTuple(args, "O&zO!ppzO!ppIOO:verify", PyUnicode_FSConverter, &path, &labels,
+                          &PyTuple_Type, &columns, &allow_unreadable, &ignore_labels, &split,
+                          &PyTuple_Type, &rules, &decode, &restore, &num_workers, &watch.progress,
+                          &watch.bad_sample))
         return NULL;
     struct pst_dataset_options source = {
         .struct_size = sizeof(source),
         .labels = labels,
         .allow_unreadable = allow_unreadable != 0,
         .ignore_labels = ignore_labels != 0,
+        .split = split,
     };
-    if (native_mask_names(columns, mask_names, &source) < 0) {
+    if (native_mask_names(columns, mask_names, &source) < 0 ||
+        native_member_rules(rules, &members, &source) < 0) {
         Py_DECREF(path);
         return NULL;
     }
@@ -250,6 +258,7 @@ PyObject *native_verify(PyObject *module, PyObject *args)
     enum pst_status status = pst_verify(text, &options, &report, sizeof report, &err);
     PyEval_RestoreThread(watch.thread);
     Py_DECREF(path);
+    PyMem_Free(members);
     if (PyErr_Occurred())
         return NULL;
     if (status != PST_OK && err.status == PST_OK)

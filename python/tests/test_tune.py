@@ -388,7 +388,7 @@ def test_wrong_commands(folder, tmp_path, monkeypatch, capfd, no_analysis) -> No
     for words, status, says in (
         (["images"], 2, "--yes"),
         (["imags", "--yes"], 1, "imags"),
-        (["ops.json", "--yes"], 1, "a data set is a directory"),
+        (["ops.json", "--yes"], 1, "index of wids"),
         (["images", "--yes", "--train", "broken:step"], 2, "importing broken failed: SyntaxError"),
         (["images", "--yes", "--train", "needs:step"], 2, "-m pip install a_package_that_is_not_there"),
         (["images", "--yes", "--transforms", "ops.json"], 2, "did you mean 'Resize'"),

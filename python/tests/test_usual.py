@@ -173,7 +173,7 @@ def test_wrong_commands(folder: Path, tmp_path: Path, refused: Any) -> None:
     data = str(folder)
     for words, status, says in (
         (["analyze", "nowhere"], 1, "nowhere"),
-        (["analyze", "r.json"], 1, "a data set is a directory"),
+        (["analyze", "r.json"], 1, "no index of wids"),
         (["analyze", data, "--transforms", "none.json"], 1, "none.json"),
         (["analyze", data, "--transforms", "ops.json"], 2, "did you mean 'size'"),
         (["analyze", data, "--transforms", "bad.json"], 2, "not JSON"),

@@ -195,8 +195,8 @@ def test_without_pillow(folder: Path, fails: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_data_set(folder: Path, fails: Any) -> None:
-    (folder / "s.tar").write_bytes(b"\0" * 257 + b"ustar" + b"\0" * 250)
-    for path, page in (("s.tar", "from-webdataset.md"), ("s3://bucket/train", "object-storage.md")):
+    (folder / "s").write_bytes(b"\0" * 257 + b"ustar" + b"\0" * 250)
+    for path, page in (("s", "from-webdataset.md"), ("s3://bucket/train", "object-storage.md")):
         assert fails(1, path, "0", says=page)["error"]["status"] == "UNSUPPORTED"
     os.mkfifo("pipe")
     started = time.monotonic()

@@ -226,7 +226,7 @@ def test_pack_adds_classes(folder, tmp_path):
 
 def test_pack_has_every_option_of_the_command_line():
     program = Path(sys.executable).with_name("penstock")
-    other_names = {"form": "forms", "mask_form": "mask_forms", "workers": "num_workers"}
+    other_names = {"form": "forms", "mask_form": "mask_forms", "workers": "num_workers", "members": "fields"}
     for verb in ("pack", "repack", "append"):
         text = subprocess.run([program, verb, "--help"], check=True, capture_output=True, text=True).stdout
         options = {name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", text.partition("options:")[2])}

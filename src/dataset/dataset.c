@@ -3,16 +3,24 @@
  * It chooses between a written data set (dataset_index.c) and a folder (dataset_folder.c). A handle
  * does not change after open, so all functions but open and close (dataset_handle.c) may run on any
  * thread. */
+#include "dataset/dataset_container.h"
+#include "dataset/dataset_index.h"
+#include "dataset/dataset_members.h"
 #include "dataset/dataset_query.h"
 
+#include "base/alloc.h"
 #include "base/checked.h"
 #include "base/machine/cpu.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/inflate.h"
 #include "base/options.h"
+#include "containers/list/containers_list.h"
 #include "base/files/read.h"
 #include "base/files/stamp.h"
 #include "format/format_dataset.h"
+
+#include <penstock/index.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,8 +82,47 @@ static enum pst_status resolve_paths(const char *path, struct pst_dataset_option
     return PST_OK;
 }
 
-enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_options *options,
-                                 pst_dataset **out, struct pst_error *err)
+bool psti_dataset_means_containers(const char *path)
+{
+    char shard[PSTI_SHARD_NAME_CAP];
+    if (path == NULL || strncmp(path + strcspn(path, ":/"), "://", 3) == 0) /* an address */
+        return false;
+    psti_format_shard_name(0, shard);
+    return psti_containers_list_is_meant(path) && !exists_in(path, PSTI_INDEX_NAME) &&
+           !exists_in(path, PSTI_JOURNAL_NAME) && !exists_in(path, shard);
+}
+
+/* Options that only other kinds of data sets have. */
+static enum pst_status check_container_options(const struct pst_dataset_options *options,
+                                               struct pst_error *err)
+{
+    const char *name = options->labels != NULL  ? "labels"
+                       : options->n_masks > 0   ? "masks"
+                       : options->n_files > 0   ? "files"
+                       : options->ignore_labels ? "ignore_labels"
+                                                : NULL;
+    if (name != NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                         "%s is for plain folders, and these are files with many samples", name);
+    if (options->n_members > 0 && options->members == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "members is NULL, n_members is not");
+    return PST_OK;
+}
+
+static enum pst_status open_container(const char *path, const struct pst_dataset_options *options,
+                                      struct psti_container_work *work, pst_dataset **out,
+                                      struct pst_error *err)
+{
+    enum pst_status status = check_container_options(options, err);
+    if (status == PST_OK)
+        status = psti_dataset_open_container(path, options, work, out, err);
+    return status;
+}
+
+/* work: NULL: none. Only files of others have such work. */
+static enum pst_status open_path(const char *path, const struct pst_dataset_options *options,
+                                 struct psti_container_work *work, pst_dataset **out,
+                                 struct pst_error *err)
 {
     struct pst_dataset_options full;
     char clean[PATH_MAX] = "", labels[PATH_MAX], shard[PSTI_SHARD_NAME_CAP];
@@ -83,9 +130,19 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
     enum pst_status status = psti_cpu_check_mask(err);
     if (status == PST_OK)
         status = psti_options_copy(&full, sizeof full, options, "dataset", err);
-    if (status == PST_OK)
+    bool is_container =
+        status == PST_OK && full.n_files == 0 && psti_dataset_means_containers(path);
+    if (status == PST_OK && !is_container)
         status = resolve_paths(path, &full, clean, labels, err);
-    if (status == PST_OK) {
+    if (status == PST_OK && !is_container && (full.split != NULL || full.n_members > 0))
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                           "split and members are for tars and zips, and this is none");
+    if (status == PST_OK && work != NULL && !is_container && exists_in(clean, PSTI_INDEX_NAME))
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                           "a packed data set has its index already");
+    if (status == PST_OK && is_container) {
+        status = open_container(path, &full, work, out, err);
+    } else if (status == PST_OK) {
         psti_format_shard_name(0, shard);
         if (full.n_files > 0)
             status = psti_dataset_open_folder(clean, &full, out, err);
@@ -114,12 +171,66 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
     return status;
 }
 
+enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_options *options,
+                                 pst_dataset **out, struct pst_error *err)
+{
+    return open_path(path, options, NULL, out, err);
+}
+
+enum pst_status pst_dataset_index_make(const char *path, const struct pst_index_options *options,
+                                       struct pst_index_report *report, size_t report_nbytes,
+                                       pst_dataset **out, struct pst_error *err)
+{
+    struct pst_index_options full;
+    struct psti_container_work work = {0};
+    struct stat st;
+    int fd;
+    *out = NULL;
+    enum pst_status status = psti_options_copy(&full, sizeof full, options, "dataset", err);
+    work.check = full.check;
+    if (status == PST_OK)
+        status = open_path(path, full.source, &work, out, err);
+    if (status != PST_OK || report == NULL)
+        return status;
+    struct pst_index_report done = {.was_made = work.was_made, .was_wrong = work.was_wrong};
+    if ((*out)->kind == PSTI_DATASET_CONTAINER) {
+        psti_dataset_container_index(*out, &fd);
+        done.index_nbytes = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+    }
+    psti_struct_write(report, report_nbytes, &done, sizeof done);
+    return PST_OK;
+}
+
+enum pst_dataset_kind pst_dataset_kind_of(const pst_dataset *dataset)
+{
+    if (dataset->kind != PSTI_DATASET_CONTAINER)
+        return dataset->kind == PSTI_DATASET_FOLDER ? PST_DATASET_FOLDER : PST_DATASET_PACKED;
+    return psti_dataset_container_kind(dataset) == PSTI_CONTAINER_ZIP ? PST_DATASET_ZIP
+                                                                      : PST_DATASET_TAR;
+}
+
+const char *pst_dataset_kind_name(enum pst_dataset_kind kind)
+{
+    static const char *const names[] = {[PST_DATASET_PACKED] = "packed",
+                                        [PST_DATASET_FOLDER] = "folder",
+                                        [PST_DATASET_TAR] = "tar",
+                                        [PST_DATASET_ZIP] = "zip"};
+    return kind >= PST_DATASET_PACKED && kind <= PST_DATASET_ZIP ? names[kind] : "none";
+}
+
+const char *pst_dataset_index_path(const pst_dataset *dataset)
+{
+    int fd;
+    return dataset->kind == PSTI_DATASET_CONTAINER ? psti_dataset_container_index(dataset, &fd)
+                                                   : NULL;
+}
+
 enum pst_status pst_dataset_nbytes(const pst_dataset *dataset, uint64_t *nbytes,
                                    struct pst_error *err)
 {
     struct psti_index_shard shard;
     uint64_t sum = dataset->nbytes;
-    for (uint32_t i = 0; !dataset->is_folder && i < dataset->n_files; i++) {
+    for (uint32_t i = 0; pst_dataset_is_packed(dataset) && i < dataset->n_files; i++) {
         enum pst_status status = psti_dataset_shard(dataset, i, &shard, err);
         if (status != PST_OK)
             return status;
@@ -129,21 +240,40 @@ enum pst_status pst_dataset_nbytes(const pst_dataset *dataset, uint64_t *nbytes,
     return PST_OK;
 }
 
+enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_file,
+                                         struct pst_error *err)
+{
+    if (pst_dataset_is_packed(dataset))
+        return psti_dataset_index_check_shard(dataset, i_file, err);
+    return dataset->ops->check_file == NULL ? PST_OK
+                                            : dataset->ops->check_file(dataset, i_file, err);
+}
+
+enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_error *err)
+{
+    return dataset->ops->check_index == NULL ? PST_OK : dataset->ops->check_index(dataset, err);
+}
+
 enum pst_status psti_dataset_file_at(const pst_dataset *dataset, uint32_t i_file, int *at,
                                      char *name, size_t capacity, struct pst_error *err)
 {
     struct psti_index_shard shard;
+    const char *found = shard.name;
     *at = AT_FDCWD;
-    if (dataset->is_folder)
+    if (dataset->kind == PSTI_DATASET_FOLDER)
         return pst_dataset_file_path(dataset, i_file, name, capacity, err);
-    enum pst_status status = psti_dataset_shard(dataset, i_file, &shard, err);
+    if (dataset->kind == PSTI_DATASET_CONTAINER)
+        found = psti_dataset_container_file_name(dataset, i_file);
+    enum pst_status status = dataset->kind == PSTI_DATASET_CONTAINER
+                                 ? PST_OK
+                                 : psti_dataset_shard(dataset, i_file, &shard, err);
     if (status != PST_OK)
         return status;
-    if (strlen(shard.name) >= capacity)
+    if (strlen(found) >= capacity)
         return psti_fail(err, PST_ERROR_LIMIT, "dataset",
                          "the name of a shard does not fit in %zu bytes", capacity);
     *at = dataset->dir_fd;
-    memcpy(name, shard.name, strlen(shard.name) + 1);
+    memcpy(name, found, strlen(found) + 1);
     return PST_OK;
 }
 
@@ -178,7 +308,7 @@ static enum pst_status read_item(const pst_dataset *dataset, const struct pst_it
         status = psti_open_data_at(at, name, path, "dataset", "the file", &fd, &st, err);
     if (status != PST_OK)
         return status;
-    if (dataset->is_folder)
+    if (dataset->kind == PSTI_DATASET_FOLDER)
         status = check_listed(&st, path, item->nbytes,
                               psti_dataset_file_stamp(dataset, item->i_file), err);
     if (status != PST_OK)
@@ -199,6 +329,50 @@ out:
     return status;
 }
 
+/* Inflates all of an item's stored bytes to `out`, which has room for decoded_nbytes. */
+static enum pst_status inflate_item(const struct pst_item *item, const void *stored, void *out,
+                                    struct pst_error *err)
+{
+    struct psti_inflater *inflater = NULL;
+    enum pst_status status = psti_inflate_open(&inflater, "dataset", err);
+    if (status == PST_OK)
+        status = psti_inflate_raw(inflater, stored, (size_t)item->nbytes, out,
+                                  (size_t)item->decoded_nbytes, err);
+    psti_inflate_close(&inflater);
+    return status;
+}
+
+/* Reads a part of an item with a coding: all of it is read and decoded. */
+static enum pst_status read_coded(const pst_dataset *dataset, const struct pst_item *item,
+                                  uint64_t start, uint64_t nbytes, void *buffer,
+                                  struct pst_error *err)
+{
+    char path[PATH_MAX];
+    bool is_whole = nbytes == item->decoded_nbytes;
+    bool fits = item->nbytes < SIZE_MAX / 2 && item->decoded_nbytes < SIZE_MAX / 2;
+    void *stored = fits ? psti_alloc((size_t)item->nbytes + 1) : NULL;
+    void *part = fits && !is_whole ? psti_alloc((size_t)item->decoded_nbytes + 1) : NULL;
+    enum pst_status status = PST_OK;
+    if (stored == NULL || (part == NULL && !is_whole))
+        status = psti_fail(err, PST_ERROR_MEMORY, "dataset",
+                           "out of memory to decode %" PRIu64 " bytes", item->decoded_nbytes);
+    if (status == PST_OK)
+        status = read_item(dataset, item, 0, item->nbytes, stored, err);
+    if (status == PST_OK) {
+        status = inflate_item(item, stored, is_whole ? buffer : part, err);
+        if (status != PST_OK && err != NULL) {
+            err->offset = (int64_t)item->offset;
+            if (pst_dataset_file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK)
+                psti_error_set_file(err, path);
+        }
+    }
+    if (status == PST_OK && !is_whole)
+        memcpy(buffer, (const char *)part + start, (size_t)nbytes);
+    psti_free(stored);
+    psti_free(part);
+    return status;
+}
+
 /* Text and JSON that no reader could use are found here, where they are read. */
 static enum pst_status check_text(const pst_dataset *dataset, uint32_t i_field,
                                   const struct pst_item *item, const void *bytes,
@@ -206,7 +380,8 @@ static enum pst_status check_text(const pst_dataset *dataset, uint32_t i_field,
 {
     const struct pst_field *field = &dataset->fields[i_field];
     char path[PATH_MAX];
-    const char *problem = psti_format_text_problem(field->type, bytes, (size_t)item->nbytes);
+    const char *problem =
+        psti_format_text_problem(field->type, bytes, (size_t)psti_dataset_item_nbytes(item));
     if (problem == NULL)
         return PST_OK;
     bool has_path =
@@ -228,20 +403,23 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
         return status;
     /* A folder's file may have a form that was not read yet. An item without form and file does not
      * exist. */
-    if (item.form == PST_FORM_NONE && (!dataset->is_folder || item.i_file == PST_FILE_NONE))
+    if (item.form == PST_FORM_NONE &&
+        (pst_dataset_is_packed(dataset) || item.i_file == PST_FILE_NONE))
         status = psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
                            "the sample has no variant %" PRIu32 " of field \"%s\"", variant,
                            dataset->fields[i_field].name);
-    else if (!psti_range_fits(start, nbytes, item.nbytes))
+    else if (!psti_range_fits(start, nbytes, psti_dataset_item_nbytes(&item)))
         status =
             psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
                       "%" PRIu64 " bytes from %" PRIu64 " on were asked for, the item has %" PRIu64,
-                      nbytes, start, item.nbytes);
+                      nbytes, start, psti_dataset_item_nbytes(&item));
     else if (item.i_file == PST_FILE_NONE)
         status = dataset->ops->read_memory(dataset, sample, i_field, start, nbytes, buffer, err);
+    else if (item.coding != PST_CODING_STORED)
+        status = read_coded(dataset, &item, start, nbytes, buffer, err);
     else
         status = read_item(dataset, &item, start, nbytes, buffer, err);
-    if (status == PST_OK && nbytes == item.nbytes)
+    if (status == PST_OK && nbytes == psti_dataset_item_nbytes(&item))
         status = check_text(dataset, i_field, &item, buffer, err);
     if (status != PST_OK && item.form != PST_FORM_NONE && item.form != PST_FORM_BYTES)
         psti_error_set_codec(err, pst_form_name(item.form));

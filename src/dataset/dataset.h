@@ -43,8 +43,9 @@ enum pst_status psti_dataset_check_identity(const pst_dataset *dataset, struct p
 enum pst_status psti_dataset_file_at(const pst_dataset *dataset, uint32_t i_file, int *at,
                                      char *name, size_t capacity, struct pst_error *err);
 
-/* The stamp (base/files/stamp.h) of a folder's file when the folder was opened. A file with another
- * one was replaced or changed since. 0: not known, as for shards, which may grow. Any thread. */
+/* The short stamp (base/files/stamp.h) of a folder's file when the folder was opened. A file with
+ * another one was replaced or changed since. 0: not known, as for shards, which may grow. Any
+ * thread. */
 uint64_t psti_dataset_file_stamp(const pst_dataset *dataset, uint32_t i_file);
 
 /* Where the disk has the file, for the order in which files are read: less is further ahead. In a
@@ -59,8 +60,24 @@ uint64_t psti_dataset_file_place(const pst_dataset *dataset, uint32_t i_file);
 enum pst_status psti_dataset_by_path(const pst_dataset *dataset, uint32_t **samples,
                                      struct pst_error *err);
 
+/* False if a data set of other people's files has an index without checksums of items: nothing
+ * tells then whether bytes that come from elsewhere are its own. Any thread. */
+bool psti_dataset_can_check_bytes(const pst_dataset *dataset);
+
 /* Returns the options with which the data set was opened. They live as long as it does. */
 const struct pst_dataset_options *psti_dataset_options(const pst_dataset *dataset);
+
+/* Bytes of an item as pst_dataset_read gives it. */
+static inline uint64_t psti_dataset_item_nbytes(const struct pst_item *item)
+{
+    return item->coding == PST_CODING_STORED ? item->nbytes : item->decoded_nbytes;
+}
+/* Makes the item what it is once its bytes were decoded: nbytes of them, stored as they are. The
+ * checksum, which is of the stored bytes, is left out. */
+void psti_dataset_item_decoded(struct pst_item *item);
+/* Size of the largest decoded item of a field over those with a coding; 0: there are none. It may
+ * be stated larger than it is. Any thread. */
+uint64_t psti_dataset_max_decoded_nbytes(const pst_dataset *dataset, uint32_t i_field);
 
 /* The image that a raw item has stored: its kind is not in its bytes. */
 struct pst_image_info psti_dataset_raw_info(const struct pst_item *item);

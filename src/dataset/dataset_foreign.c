@@ -27,8 +27,15 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-    {"this is a tar archive" NOT_READ "from-webdataset.md",
-     {".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst"},
+    {"this is a compressed tar, of which no part can be read alone: unpack it to a .tar, which "
+     "Penstock reads as it is (" GUIDE "from-webdataset.md)",
+     {".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst"},
+     NULL,
+     0,
+     0},
+    {"this is a tar archive without a name that says so: let it end in .tar, then Penstock reads "
+     "it as it is (" GUIDE "from-webdataset.md)",
+     {NULL},
      "ustar",
      257,
      5},
@@ -66,7 +73,12 @@ static const struct kind kinds[] = {
      0},
     {"this is an array of numpy" NOT_READ "from-records.md", {".npy"}, "\x93NUMPY", 0, 6},
     {"this is an archive of numpy arrays" NOT_READ "from-records.md", {".npz"}, NULL, 0, 0},
-    {"this is a zip archive" NOT_READ "from-zip.md", {".zip"}, "PK\x03\x04", 0, 4},
+    {"this is a zip archive without a name that says so: let it end in .zip, then Penstock reads "
+     "it as it is (" GUIDE "from-zip.md)",
+     {NULL},
+     "PK\x03\x04",
+     0,
+     4},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -125,6 +137,8 @@ const char *pst_path_advice(const char *path)
     const char *advice = path == NULL ? NULL : by_scheme(path);
     if (path == NULL || advice != NULL || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return advice;
+    if (ends_with(path, ".tar") || ends_with(path, ".zip"))
+        return NULL; /* they are read in place */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : psti_read_at(fd, head, sizeof head, 0);
     if (fd >= 0)

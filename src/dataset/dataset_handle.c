@@ -70,7 +70,16 @@ void pst_dataset_close(pst_dataset **dataset)
 }
 
 const char *pst_dataset_path(const pst_dataset *dataset) { return dataset->path; }
-bool pst_dataset_is_folder(const pst_dataset *dataset) { return dataset->is_folder; }
+bool pst_dataset_is_folder(const pst_dataset *dataset)
+{
+    return dataset->kind == PSTI_DATASET_FOLDER;
+}
+
+bool pst_dataset_is_packed(const pst_dataset *dataset)
+{
+    return dataset->kind == PSTI_DATASET_PACKED;
+}
+
 uint64_t pst_dataset_count(const pst_dataset *dataset) { return dataset->n_samples; }
 const uint8_t *pst_dataset_id(const pst_dataset *dataset) { return dataset->id; }
 
@@ -99,4 +108,9 @@ uint64_t pst_dataset_max_item_nbytes(const pst_dataset *dataset, uint32_t i_fiel
 uint64_t pst_dataset_max_pixels_nbytes(const pst_dataset *dataset, uint32_t i_field)
 {
     return i_field < dataset->n_fields ? dataset->max_pixels_nbytes[i_field] : 0;
+}
+
+uint64_t psti_dataset_max_decoded_nbytes(const pst_dataset *dataset, uint32_t i_field)
+{
+    return i_field < dataset->n_fields ? dataset->max_decoded_nbytes[i_field] : 0;
 }

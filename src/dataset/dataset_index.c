@@ -226,6 +226,19 @@ static void index_close(pst_dataset *dataset)
     psti_dataset_blocks_close(&index->blocks);
 }
 
+static enum pst_status index_check(const pst_dataset *dataset, struct pst_error *err)
+{
+    const struct psti_dataset_index *index = psti_dataset_index_of(dataset);
+    for (uint64_t i = 0; i < index->header.n_blocks; i++) {
+        enum pst_status status = psti_dataset_blocks_check(&index->blocks, i, err);
+        if (status != PST_OK) {
+            psti_error_set_dataset(err, dataset->path);
+            return in_index(index, err != NULL ? (uint64_t)err->offset : 0, status, err);
+        }
+    }
+    return PST_OK;
+}
+
 static const struct psti_dataset_ops index_ops = {
     .close = index_close,
     .sample_name = index_sample_name,
@@ -236,6 +249,7 @@ static const struct psti_dataset_ops index_ops = {
     .class_name = index_class_name,
     .pairs = index_pairs,
     .file_path = index_file_path,
+    .check_index = index_check,
 };
 
 /* Open ---------------------------------------------------------------------- */
@@ -456,40 +470,25 @@ bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item
     return shape_fits(field, item);
 }
 
-enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_error *err)
-{
-    const struct psti_dataset_index *index = psti_dataset_index_of(dataset);
-    if (dataset->is_folder)
-        return PST_OK;
-    for (uint64_t i = 0; i < index->header.n_blocks; i++) {
-        enum pst_status status = psti_dataset_blocks_check(&index->blocks, i, err);
-        if (status != PST_OK) {
-            psti_error_set_dataset(err, dataset->path);
-            return in_index(index, err != NULL ? (uint64_t)err->offset : 0, status, err);
-        }
-    }
-    return PST_OK;
-}
-
 uint64_t psti_dataset_generation(const pst_dataset *dataset)
 {
-    return dataset->is_folder ? 0 : psti_dataset_index_of(dataset)->header.generation;
+    return !pst_dataset_is_packed(dataset) ? 0 : psti_dataset_index_of(dataset)->header.generation;
 }
 
 uint16_t psti_dataset_minor_version(const pst_dataset *dataset)
 {
-    return dataset->is_folder ? 0 : psti_dataset_index_of(dataset)->header.minor;
+    return !pst_dataset_is_packed(dataset) ? 0 : psti_dataset_index_of(dataset)->header.minor;
 }
 
 uint64_t psti_dataset_mark(const pst_dataset *dataset)
 {
-    return dataset->is_folder ? 0 : psti_dataset_index_of(dataset)->header.mark;
+    return !pst_dataset_is_packed(dataset) ? 0 : psti_dataset_index_of(dataset)->header.mark;
 }
 
 enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
                                    struct psti_index_shard *shard, struct pst_error *err)
 {
-    if (dataset->is_folder || i_file >= dataset->n_files)
+    if (!pst_dataset_is_packed(dataset) || i_file >= dataset->n_files)
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "there is no shard %" PRIu32, i_file);
     return psti_dataset_index_shard(psti_dataset_index_of(dataset), i_file, shard, err);
 }

@@ -31,6 +31,10 @@ enum pst_status psti_dataset_check_record(const struct psti_dataset_index *index
                                           uint64_t position, const struct psti_record *record,
                                           struct pst_error *err);
 
+/* psti_dataset_check_shard (dataset_shard.c). */
+enum pst_status psti_dataset_index_check_shard(const pst_dataset *dataset, uint32_t i_file,
+                                               struct pst_error *err);
+
 /* The entry of shard i_file < n_shards. */
 enum pst_status psti_dataset_index_shard(const struct psti_dataset_index *index, uint32_t i_file,
                                          struct psti_index_shard *shard, struct pst_error *err);

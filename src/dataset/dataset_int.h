@@ -1,8 +1,9 @@
 /* dataset_int.h - the common handle of all kinds of data sets.
  *
- * Two kinds exist: written data sets (dataset_index.c) and plain folders (dataset_folder.c). Each
- * embeds `struct pst_dataset` as its FIRST member in a structure of its own, allocated by
- * psti_calloc, and fills in the common part at open. After open nothing in the common part changes,
+ * Three kinds exist: written data sets (dataset_index.c), plain folders (dataset_folder.c), and
+ * other people's files with an index of ours (dataset_container.c). Each embeds `struct
+ * pst_dataset` as its FIRST member in a structure of its own, allocated by psti_calloc, and fills
+ * in the common part at open. After open nothing in the common part changes,
  * so it is read without locks. dataset_query.c checks arguments (ranges of sample, field, variant;
  * kind of field) before it calls an operation. It adds data set path and sample number to errors of
  * a failed one. */
@@ -48,6 +49,10 @@ struct psti_dataset_ops {
     /* psti_dataset_by_path. NULL: samples are in the order of their files. */
     enum pst_status (*by_path)(const pst_dataset *dataset, uint32_t **samples,
                                struct pst_error *err);
+    /* psti_dataset_check_shard, psti_dataset_check_index. NULL: there is nothing to check. */
+    enum pst_status (*check_file)(const pst_dataset *dataset, uint32_t i_file,
+                                  struct pst_error *err);
+    enum pst_status (*check_index)(const pst_dataset *dataset, struct pst_error *err);
     /* Copies bytes of an item whose i_file is PST_FILE_NONE. The range was checked. NULL: the kind
      * has no such items. */
     enum pst_status (*read_memory)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
@@ -55,11 +60,17 @@ struct psti_dataset_ops {
                                    struct pst_error *err);
 };
 
+enum psti_dataset_kind {
+    PSTI_DATASET_PACKED = 0,
+    PSTI_DATASET_FOLDER = 1,    /* each item is a file of its own */
+    PSTI_DATASET_CONTAINER = 2, /* items are parts of files that others made */
+};
+
 struct pst_dataset {
     const struct psti_dataset_ops *ops;
     atomic_uint n_owners;
     char *path; /* absolute, with links resolved when it was opened */
-    int dir_fd; /* written data sets: the directory; -1 in a folder */
+    int dir_fd; /* the directory of the shards or containers; -1 in a folder */
     uint8_t id[16];
     uint8_t bytes_identity[16], listed_identity[16];
     uint8_t files_identity[16];
@@ -67,7 +78,7 @@ struct pst_dataset {
     /* The identity of the samples, once it is known: the only part that may change after open. */
     _Atomic uint64_t samples[2];
     atomic_bool has_samples;
-    bool is_folder;
+    enum psti_dataset_kind kind;
     uint64_t n_samples;
     uint64_t nbytes;    /* folders: of all files */
     uint64_t n_skipped; /* folders: files left out by allow_unreadable */
@@ -76,9 +87,10 @@ struct pst_dataset {
     struct pst_field fields[PST_MAX_FIELDS];
     uint64_t max_item_nbytes[PST_MAX_FIELDS];
     uint64_t max_pixels_nbytes[PST_MAX_FIELDS];
-    const struct psti_notices *notices; /* for folders; NULL: none */
-    struct pst_dataset_options options; /* with copies of all that it points to */
-    void *options_memory;               /* these copies; NULL: none */
+    uint64_t max_decoded_nbytes[PST_MAX_FIELDS]; /* of items with a coding */
+    const struct psti_notices *notices;          /* for folders; NULL: none */
+    struct pst_dataset_options options;          /* with copies of all that it points to */
+    void *options_memory;                        /* these copies; NULL: none */
 };
 
 /* Notices of an opened folder (dataset_folder_notice.c). */

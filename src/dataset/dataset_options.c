@@ -25,8 +25,14 @@ enum pst_status psti_dataset_keep_options(pst_dataset *dataset,
     dataset->options = *options;
     dataset->options.labels = NULL;
     dataset->options.masks = NULL;
+    dataset->options.progress = NULL;
+    dataset->options.progress_ctx = NULL;
     dataset->options.n_masks = 0;
     dataset->options.files = NULL; /* n_files stays: the names are those of the samples */
+    /* An index of the data set's own says what these asked for. */
+    dataset->options.split = NULL;
+    dataset->options.members = NULL;
+    dataset->options.n_members = 0;
     for (size_t i = 0; i < n_masks; i++)
         nbytes += strlen(options->masks[i]) + 1;
     if (nbytes == 0)

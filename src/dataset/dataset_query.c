@@ -210,3 +210,14 @@ struct pst_image_info psti_dataset_raw_info(const struct pst_item *item)
                                    .bits = item->bits,
                                    .orientation = item->orientation ? item->orientation : 1};
 }
+
+void psti_dataset_item_decoded(struct pst_item *item)
+{
+    if (item->coding == PST_CODING_STORED)
+        return;
+    item->nbytes = item->decoded_nbytes;
+    item->decoded_nbytes = 0;
+    item->coding = PST_CODING_STORED;
+    item->has_checksum = false;
+    item->checksum = 0;
+}

@@ -92,14 +92,12 @@ static enum pst_status check_shard_file(const struct psti_dataset_index *index, 
                               shard, err);
 }
 
-enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_file,
-                                         struct pst_error *err)
+enum pst_status psti_dataset_index_check_shard(const pst_dataset *dataset, uint32_t i_file,
+                                               struct pst_error *err)
 {
     const struct psti_dataset_index *index = psti_dataset_index_of(dataset);
     struct psti_index_shard shard;
     char path[PATH_MAX + 64];
-    if (dataset->is_folder)
-        return PST_OK;
     if (i_file >= dataset->n_files)
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "there is no shard %" PRIu32, i_file);
     if (atomic_load_explicit(&index->shards_checked[i_file / 64], memory_order_relaxed) >>

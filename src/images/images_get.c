@@ -30,6 +30,7 @@ struct job {
     struct pst_image_info info;
     struct psti_pli_header pli;
     bool is_recoded, is_wanted;
+    bool is_decoded; /* the item has a coding: no cache is asked, which would keep it so */
     bool is_stopped;                  /* the caller's interrupt function ended a wait */
     struct psti_images_session *held; /* where `bytes` lie, if the host cache has them */
     struct pst_error *err;
@@ -75,8 +76,11 @@ static enum pst_status find_item(struct job *job)
         if (status != PST_OK)
             return status;
         job->variant = v;
-        if (job->item.i_file != PST_FILE_NONE)
+        if (job->item.i_file != PST_FILE_NONE) {
+            job->is_decoded = job->item.coding != PST_CODING_STORED;
+            psti_dataset_item_decoded(&job->item);
             return PST_OK;
+        }
     }
     return name_error(job, psti_fail(job->err, PST_ERROR_NOT_FOUND, "images",
                                      "the sample has no image of field '%s'",
@@ -129,7 +133,7 @@ static bool ask(struct job *job)
 {
     pst_images *images = job->images;
     struct psti_cache_span span;
-    if ((!images->cache && !images->host_path) || job->item.nbytes == 0)
+    if ((!images->cache && !images->host_path) || job->item.nbytes == 0 || job->is_decoded)
         return false;
     enum psti_cache_answer answer = ask_cache(job, &span);
     job->is_wanted = answer == PSTI_CACHE_ADMIT;
@@ -398,6 +402,8 @@ static bool is_kept(pst_images *images, struct job *job)
     struct psti_cache_span span;
     struct psti_images_session *held;
     bool fetched, is_lost, is_stopped;
+    if (job->is_decoded)
+        return false;
     if (images->host_path) {
         enum psti_cache_answer answer =
             psti_images_host_ask(images, job->sample, number_of(job), job->item.nbytes, false,

@@ -105,7 +105,8 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
 static uint64_t verified_nbytes(const pst_loader *loader)
 {
     uint64_t n = pst_dataset_count(loader->dataset), bits;
-    if (!loader->in_memory || loader->options.no_verify || pst_dataset_is_folder(loader->dataset) ||
+    if (!loader->in_memory || loader->options.no_verify ||
+        !pst_dataset_is_packed(loader->dataset) ||
         __builtin_mul_overflow(n, (uint64_t)loader->plan.n_items * PST_MAX_VARIANTS, &bits))
         return 0; /* items are checked each time then */
     return bits / 8 + 1;

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "dataset/dataset.h"
 #include "format/format_dataset.h"
 #include "format/format_geometry.h"
 
@@ -145,7 +146,7 @@ static enum pst_status check_forms(const pst_dataset *dataset, const struct pst_
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s': form_mask 0x%x has unknown forms", field->name,
                          wish->form_mask);
-    if (wish->form_mask && pst_dataset_is_folder(dataset))
+    if (wish->form_mask && !pst_dataset_is_packed(dataset))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s': forms can be chosen in packed data sets; in a plain folder "
                          "each item has one",
@@ -161,7 +162,7 @@ bool psti_loader_plan_allows_form(const struct psti_loader_plan_field *plan, enu
 bool psti_loader_plan_item_is_there(const pst_dataset *dataset, const struct pst_item *item)
 {
     return item->form != PST_FORM_NONE ||
-           (pst_dataset_is_folder(dataset) && item->i_file != PST_FILE_NONE);
+           (!pst_dataset_is_packed(dataset) && item->i_file != PST_FILE_NONE);
 }
 
 /* Finds the first allowed item of the data set's first sample, as an example of the others. */
@@ -187,7 +188,8 @@ bool psti_loader_plan_probe_file(pst_dataset *dataset, const struct psti_loader_
     if (pst_dataset_item(dataset, sample, plan->i_field, 0, &item, sizeof item, NULL) != PST_OK ||
         !psti_loader_plan_item_is_there(dataset, &item))
         return false;
-    uint64_t nbytes = item.nbytes < PROBE_NBYTES ? item.nbytes : PROBE_NBYTES;
+    uint64_t nbytes = psti_dataset_item_nbytes(&item);
+    nbytes = nbytes < PROBE_NBYTES ? nbytes : PROBE_NBYTES;
     void *head = psti_alloc(nbytes ? nbytes : 1);
     if (head &&
         pst_dataset_read(dataset, sample, plan->i_field, 0, 0, nbytes, head, NULL) == PST_OK)
@@ -686,7 +688,7 @@ static enum pst_status plan_item(const pst_dataset *dataset, struct psti_loader_
     plan->fields_of_items[plan->n_items] = (uint32_t)(entry - plan->fields);
     entry->i_item = (int)plan->n_items++;
     entry->may_skip = entry->fill == PSTI_LOADER_FILL_PIXELS && !entry->identity &&
-                      !entry->n_views && !pst_dataset_is_folder(dataset);
+                      !entry->n_views && pst_dataset_is_packed(dataset);
     plan->n_reads += entry->may_skip ? PSTI_LOADER_RANGES_MAX : 1;
     return PST_OK;
 }
@@ -800,6 +802,9 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                 status = add_field(dataset, options, i, &options->fields[k], &leader, plan, err);
     }
     plan->i_leader = geometry;
+    for (uint32_t i = 0; i < plan->n_items; i++)
+        plan->has_coded |= psti_dataset_max_decoded_nbytes(
+                               dataset, plan->fields[plan->fields_of_items[i]].i_field) > 0;
     plan->mosaics = makes_mosaics(options);
     for (uint32_t i = 0; i < plan->n_fields; i++)
         plan->fields[i].i_geometry =
@@ -833,7 +838,11 @@ uint64_t psti_loader_plan_row_nbytes_max(const struct psti_loader_plan *plan, ps
     uint64_t total = 0, alignment = psti_storage_buffer_alignment(storage);
     for (uint32_t i = 0; i < plan->n_items; i++) {
         uint32_t i_field = plan->fields[plan->fields_of_items[i]].i_field;
-        if (in_memory && (!pst_dataset_is_folder(dataset) ||
+        uint64_t decoded = psti_dataset_max_decoded_nbytes(dataset, i_field);
+        if (decoded > SIZE_MAX / 4 / PST_MAX_FIELDS)
+            return UINT64_MAX;
+        total += decoded > 0 ? decoded + 1 + alignment : 0;
+        if (in_memory && (pst_dataset_is_packed(dataset) ||
                           is_pixels(pst_dataset_field(dataset, i_field)->type)))
             continue; /* no buffer needed; values of a label file are copied all the same */
         uint64_t nbytes = pst_dataset_max_item_nbytes(dataset, i_field);

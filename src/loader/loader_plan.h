@@ -69,6 +69,7 @@ struct psti_loader_plan {
     uint32_t n_fields, n_items;
     uint32_t n_reads; /* largest number of reads of one row at a time; >= n_items */
     bool mosaics;     /* batches are mixed so (loader_mosaic.c) */
+    bool has_coded;   /* items may have a coding (pst_item.coding) */
     int i_leader;     /* plan field that gives the sample's geometry; -1: none */
     int i_crop_boxes; /* plan field of the boxes that decide about its crop; -1: none do */
     uint32_t n_views; /* of all fields */

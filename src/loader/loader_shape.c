@@ -153,9 +153,8 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
 {
     const struct pst_loader_options *options = &loader->options;
     uint32_t n_workers = options->num_workers ? options->num_workers : 1;
-    uint64_t limit = options->host_memory, scratch = PSTI_LOADER_WORKER_NBYTES * n_workers;
-    scratch +=
-        loader->placement.ops->remakes ? PSTI_LOADER_WORKER_NBYTES : 0; /* for the repair worker */
+    uint64_t limit = options->host_memory, worker = psti_loader_worker_nbytes(loader);
+    uint64_t scratch = worker * (n_workers + loader->placement.ops->remakes); /* repair worker */
     uint64_t item = psti_loader_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
                                                     loader->in_memory);
     uint64_t fixed, needed;
@@ -163,7 +162,7 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     if (!psti_batch_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
         return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
     fixed = SLOTS_MIN * (uint64_t)slot + scratch + loader->memory_nbytes;
-    uint64_t least = PSTI_LOADER_WORKER_NBYTES; /* for the fetcher, which may come later */
+    uint64_t least = worker; /* for the fetcher, which may come later */
     uint64_t left = limit > fixed + least ? limit - fixed - least : 0;
     if (item > left / 2 || fixed + least > limit) {
         needed = item > UINT64_MAX / 4 ? UINT64_MAX : fixed + least + 2 * item;
@@ -239,7 +238,10 @@ static void bound_rows(pst_loader *loader)
         if (slot->type == PST_FIELD_IMAGE || slot->type == PST_FIELD_MASK ||
             plan->fields[i].fill == PSTI_LOADER_FILL_SOUND)
             return; /* the operations make rows of unknown size */
-        uint64_t nbytes = pst_dataset_max_item_nbytes(loader->dataset, plan->fields[i].i_field);
+        uint32_t i_field = plan->fields[i].i_field;
+        uint64_t nbytes = pst_dataset_max_item_nbytes(loader->dataset, i_field);
+        uint64_t decoded = psti_dataset_max_decoded_nbytes(loader->dataset, i_field);
+        nbytes = decoded > nbytes ? decoded : nbytes;
         row += nbytes <= most ? psti_round_up((size_t)nbytes, PSTI_CACHE_LINE) : nbytes;
     }
     if (row <= most)

@@ -70,6 +70,15 @@ size_t psti_loader_source_buffer_nbytes(const pst_loader *loader,
                          psti_storage_buffer_alignment(loader->storage));
 }
 
+size_t psti_loader_source_decoded_nbytes(const pst_loader *loader,
+                                         const struct psti_loader_source *source)
+{
+    return source->item.coding == PST_CODING_STORED
+               ? 0
+               : psti_round_up((size_t)source->item.decoded_nbytes + 1,
+                               psti_storage_buffer_alignment(loader->storage));
+}
+
 enum pst_status psti_loader_source_take_read(const pst_loader *loader, uint64_t sample,
                                              struct psti_loader_source *source,
                                              const struct psti_read *read, struct pst_error *err)

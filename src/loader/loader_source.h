@@ -33,6 +33,8 @@ struct psti_loader_source {
     uint64_t stamp;         /* psti_dataset_file_stamp of that file */
     void *buffer;           /* destination of the read; NULL: in memory already, or empty */
     const void *data;       /* its bytes; NULL: not there yet */
+    void *decoded;          /* destination of inflating; NULL: the item has no coding */
+    const void *coded;      /* once `data` are decoded: the stored bytes; NULL: `data` are these */
     uint64_t sample;        /* number of the sample in the data set */
     uint64_t stored_nbytes; /* item.nbytes as the data set has it, also if it is re-coded */
     bool is_cached;         /* `data` lies in the cache */
@@ -107,9 +109,13 @@ void psti_loader_items_close(struct psti_loader_items *items);
 /* Completes an error with data set, sample, and, if source is not NULL, file, offset and codec. */
 void psti_loader_source_name_error(const pst_loader *loader, uint64_t sample,
                                    const struct psti_loader_source *source, struct pst_error *err);
-/* Bytes of a block that the source takes. */
+/* Bytes of a block that the source takes for its stored bytes. */
 size_t psti_loader_source_buffer_nbytes(const pst_loader *loader,
                                         const struct psti_loader_source *source);
+/* Those that it takes besides for its decoded bytes, wherever the stored ones lie; 0: it has no
+ * coding. */
+size_t psti_loader_source_decoded_nbytes(const pst_loader *loader,
+                                         const struct psti_loader_source *source);
 /* The read has completed. Points the source to its bytes, or returns the error, with the sample's
  * name. */
 enum pst_status psti_loader_source_take_read(const pst_loader *loader, uint64_t sample,

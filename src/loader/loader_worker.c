@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/inflate.h"
 #include "dataset/dataset.h"
 
 #include <string.h>
@@ -114,6 +115,17 @@ uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker)
     return loader->options.num_workers ? (uint32_t)(worker - loader->crew.workers) + 1 : 0;
 }
 
+/* Those of its tools that have one size. */
+static uint64_t objects_nbytes(const pst_loader *loader)
+{
+    return PSTI_LOADER_DECODER_NBYTES + (loader->plan.has_coded ? PSTI_LOADER_INFLATER_NBYTES : 0);
+}
+
+uint64_t psti_loader_worker_nbytes(const pst_loader *loader)
+{
+    return 2 * PSTI_LOADER_GRANT_MIN_NBYTES + objects_nbytes(loader);
+}
+
 enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_loader *loader,
                                         struct pst_error *err)
 {
@@ -123,8 +135,8 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
                                                   loader->options.num_workers == 0,
                                           .meter = worker->meter,
                                           .has_clocks = worker->has_clocks};
-    if (!psti_batch_pool_charge(loader->pool, PSTI_LOADER_WORKER_NBYTES, false) &&
-        !psti_batch_pool_charge(loader->pool, PSTI_LOADER_WORKER_NBYTES, true))
+    if (!psti_batch_pool_charge(loader->pool, psti_loader_worker_nbytes(loader), false) &&
+        !psti_batch_pool_charge(loader->pool, psti_loader_worker_nbytes(loader), true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory (%llu bytes) leaves no scratch for another decoder",
                          (unsigned long long)loader->options.host_memory);
@@ -144,6 +156,8 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
         status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
     if (status == PST_OK)
         status = open_tools(worker, err);
+    if (status == PST_OK && plan->has_coded)
+        status = psti_inflate_open(&worker->inflater, "loader", err);
     if (status == PST_OK)
         hold_grant(worker);
     if (status == PST_OK)
@@ -161,6 +175,7 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_decode_close(&worker->decoder);
     psti_augment_run_close(&worker->run);
     psti_sound_run_close(&worker->sound);
+    psti_inflate_close(&worker->inflater);
     psti_free(worker->draws);
     psti_free(worker->view_draws);
     psti_free(worker->picture);
@@ -169,10 +184,10 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_free(worker->pictures);
     psti_free(worker->buffer);
     psti_free(worker->boxes_memory);
-    psti_batch_pool_uncharge(worker->loader->pool, PSTI_LOADER_DECODER_NBYTES + 2 * worker->grant +
-                                                       worker->extra + worker->buffer_nbytes +
-                                                       worker->sound_nbytes + worker->boxes_nbytes +
-                                                       worker->picture_nbytes);
+    psti_batch_pool_uncharge(worker->loader->pool,
+                             objects_nbytes(worker->loader) + 2 * worker->grant + worker->extra +
+                                 worker->buffer_nbytes + worker->sound_nbytes +
+                                 worker->boxes_nbytes + worker->picture_nbytes);
     *worker = (struct psti_loader_worker){.meter = worker->meter, .has_clocks = worker->has_clocks};
 }
 

@@ -17,9 +17,9 @@
 
 #define PSTI_LOADER_GRANT_MIN_NBYTES                                                               \
     ((uint64_t)512 << 10) /* first scratch of a decoder, and of a run */
-/* A decoder's objects, among them libdeflate's decompressor (11 KiB); all of a worker's tools. */
+/* A decoder's objects, among them libdeflate's decompressor (11 KiB). */
 #define PSTI_LOADER_DECODER_NBYTES ((uint64_t)24 << 10)
-#define PSTI_LOADER_WORKER_NBYTES (2 * PSTI_LOADER_GRANT_MIN_NBYTES + PSTI_LOADER_DECODER_NBYTES)
+#define PSTI_LOADER_INFLATER_NBYTES ((uint64_t)12 << 10) /* if items have a coding */
 
 /* Tools and counters of one thread that fills rows. */
 struct psti_loader_worker {
@@ -57,6 +57,7 @@ struct psti_loader_worker {
     int64_t hold_until_ns; /* throttle's end time of the row that is held */
     bool starved;          /* the last row failed because the slots' memory is used up */
     bool lacks_scratch;    /* it failed because its decoder got no more memory */
+    struct psti_inflater *inflater; /* NULL: plan.has_coded is false */
     struct psti_sound_run *sound;  /* made at the first sound */
     size_t sound_nbytes;           /* charged for it */
     struct psti_decode_stats seen; /* counts already added to the loader's counters */
@@ -71,6 +72,8 @@ struct psti_loader_worker {
     struct pst_error err;
 };
 
+/* Bytes of host_memory that a worker begins with. */
+uint64_t psti_loader_worker_nbytes(const pst_loader *loader);
 enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_loader *loader,
                                         struct pst_error *err);
 /* It may be opened again, and goes on with its clocks. */

@@ -31,12 +31,9 @@ static const struct pst_member cache_members[] = {
 };
 
 static const struct pst_member host_members[] = {
-    NUMBER(HOST, struct_size, LAYOUT),
-    POINTER(HOST, socket, JOB),
-    POINTER(HOST, program, JOB),
-    POINTER(HOST, interrupt, JOB),
-    POINTER(HOST, interrupt_ctx, JOB),
-    NUMBER(HOST, strict, JOB),
+    NUMBER(HOST, struct_size, LAYOUT), POINTER(HOST, socket, JOB),
+    POINTER(HOST, program, JOB),       POINTER(HOST, interrupt, JOB),
+    POINTER(HOST, interrupt_ctx, JOB), NUMBER(HOST, strict, JOB),
     NUMBER(HOST, later, JOB),
 };
 
@@ -50,6 +47,13 @@ static const struct pst_member dataset_members[] = {
     POINTER(DATASET, files, ORDER),
     COUNT(DATASET, n_files, ORDER),
     NUMBER(DATASET, ignore_labels, ROWS),
+    POINTER(DATASET, split, ORDER),
+    POINTER(DATASET, members, ROWS),
+    COUNT(DATASET, n_members, ROWS),
+    NUMBER(DATASET, sums, JOB),
+    NUMBER(DATASET, check_files, JOB),
+    POINTER(DATASET, progress, JOB),
+    POINTER(DATASET, progress_ctx, JOB),
 };
 
 static const struct pst_member fleet_members[] = {
@@ -88,12 +92,9 @@ static const struct pst_member images_members[] = {
 };
 
 static const struct pst_member pli_members[] = {
-    NUMBER(PLI, struct_size, LAYOUT),
-    ENUM(PLI, tier, ROWS, PST_PLI_TIER_DENSE),
-    LIMITED(PLI, effort, ROWS, 1, 5, 3),
-    LIMITED(PLI, max_error, ROWS, 0, 127, 0),
-    NUMBER(PLI, no_checksum, ROWS),
-    POINTER(PLI, run, JOB),
+    NUMBER(PLI, struct_size, LAYOUT),    ENUM(PLI, tier, ROWS, PST_PLI_TIER_DENSE),
+    LIMITED(PLI, effort, ROWS, 1, 5, 3), LIMITED(PLI, max_error, ROWS, 0, 127, 0),
+    NUMBER(PLI, no_checksum, ROWS),      POINTER(PLI, run, JOB),
     POINTER(PLI, run_ctx, JOB),
 };
 
@@ -146,14 +147,10 @@ static const struct pst_member pack_members[] = {
 };
 
 static const struct pst_member verify_members[] = {
-    NUMBER(VERIFY, struct_size, LAYOUT),
-    NUMBER(VERIFY, decode, JOB),
-    NUMBER(VERIFY, num_workers, JOB),
-    POINTER(VERIFY, progress, JOB),
-    POINTER(VERIFY, bad_sample, JOB),
-    POINTER(VERIFY, ctx, JOB),
-    NUMBER(VERIFY, restore, JOB),
-    POINTER(VERIFY, source, ORDER),
+    NUMBER(VERIFY, struct_size, LAYOUT), NUMBER(VERIFY, decode, JOB),
+    NUMBER(VERIFY, num_workers, JOB),    POINTER(VERIFY, progress, JOB),
+    POINTER(VERIFY, bad_sample, JOB),    POINTER(VERIFY, ctx, JOB),
+    NUMBER(VERIFY, restore, JOB),        POINTER(VERIFY, source, ORDER),
 };
 
 const struct pst_member *psti_options_others(enum pst_struct which, size_t *n)

@@ -445,7 +445,7 @@ static enum pst_status check_apart(const pst_dataset *source, const char *destin
                                    struct pst_error *err)
 {
     bool same;
-    if (pst_dataset_is_folder(source) || !lies_in(destination, pst_dataset_path(source), &same))
+    if (!pst_dataset_is_packed(source) || !lies_in(destination, pst_dataset_path(source), &same))
         return PST_OK;
     enum pst_status status =
         psti_fail(err, PST_ERROR_ARGUMENT, "pack",
@@ -586,8 +586,10 @@ enum pst_status pst_repack(const char *path, const struct pst_pack_options *opti
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory");
     pack->options = &filled;
     filled.made_for = PST_MADE_FOR_UNKNOWN; /* the fields stay as they are */
-    status = open_source(pack, path, err);
-    if (status == PST_OK && pst_dataset_is_folder(pack->source)) {
+    status = psti_pack_refuse_others(path, err);
+    if (status == PST_OK)
+        status = open_source(pack, path, err);
+    if (status == PST_OK && !pst_dataset_is_packed(pack->source)) {
         status = psti_fail(err, PST_ERROR_ARGUMENT, "pack",
                            "this is a plain folder, not a data set: pack it first");
         psti_error_set_dataset(err, path);

@@ -51,6 +51,7 @@ static uint32_t probe(const struct psti_pack_plan *plan, struct psti_decoder *de
     psti_verify_decode_options(plan->fields[plan->mix_field].type, &options);
     if (pst_dataset_item(plan->source, sample, i_source, 0, &item, sizeof item, NULL) != PST_OK)
         return 0;
+    psti_dataset_item_decoded(&item);
     for (uint64_t n = HEAD_NBYTES;; n = item.nbytes) {
         struct pst_image_info info = {0};
         n = n < item.nbytes ? n : item.nbytes;
@@ -118,9 +119,12 @@ static enum pst_status load_items(const struct psti_pack_plan *plan, uint32_t i_
     uint32_t i_source = plan->source_field[i_field];
     enum pst_status status = PST_OK;
     *n = pst_dataset_field(plan->source, i_source)->n_variants;
-    for (uint32_t v = 0; status == PST_OK && v < *n; v++)
+    for (uint32_t v = 0; status == PST_OK && v < *n; v++) {
         status =
             pst_dataset_item(plan->source, sample, i_source, v, &items[v], sizeof items[v], err);
+        if (status == PST_OK)
+            psti_dataset_item_decoded(&items[v]);
+    }
     return status;
 }
 
@@ -167,7 +171,7 @@ static enum pst_status give_ways(struct psti_pack_plan *plan, struct pst_error *
     const struct psti_pack_mix *mix = &plan->mix;
     uint64_t *counts = psti_calloc((size_t)mix->n_ways + mix->n_classes + 1, sizeof *counts);
     uint64_t *of_class = counts + mix->n_ways;
-    bool is_folder = pst_dataset_is_folder(plan->source);
+    bool is_folder = !pst_dataset_is_packed(plan->source);
     uint32_t most = 1;
     enum pst_status status = PST_OK;
     if (counts == NULL)
@@ -264,7 +268,7 @@ enum pst_status psti_pack_assign(struct psti_pack_plan *plan,
     if (status != PST_OK)
         return status;
     plan->mix_field = (uint32_t)i_field;
-    status = pst_dataset_is_folder(plan->source) ? classify_folder(plan, options->num_workers, err)
+    status = !pst_dataset_is_packed(plan->source) ? classify_folder(plan, options->num_workers, err)
                                                  : classify_dataset(plan, err);
     if (status == PST_OK)
         status = give_ways(plan, err);

@@ -53,6 +53,9 @@ struct psti_pack_plan {
     uint64_t *first_sample; /* [n_shards + 1]: of each shard; the last entry is their number */
     uint32_t n_shards;
 };
+/* PST_ERROR_ARGUMENT: the path means files of others, such as tars, into which nothing is written.
+ * It is found by names alone. */
+enum pst_status psti_pack_refuse_others(const char *path, struct pst_error *err);
 enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *source,
                                     const char *destination, const struct pst_pack_options *options,
                                     struct pst_error *err);

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "dataset/dataset_members.h"
 #include "format/format_geometry.h"
 #include "writer/writer.h"
 
@@ -54,7 +55,7 @@ static enum pst_status take_forms(struct psti_pack_plan *plan,
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
                          "a plan says the forms and tiers of images: they cannot be given beside "
                          "it");
-    if (plan->images.n == 0 && pst_dataset_is_folder(plan->source)) {
+    if (plan->images.n == 0 && !pst_dataset_is_packed(plan->source)) {
         /* Samples that no class of a plan covers stay as they are. */
         plan->images.forms[0] = options->plan != NULL ? PST_FORM_NONE : PST_FORM_PLI_JPEG;
         plan->images.n = 1;
@@ -158,7 +159,7 @@ static enum pst_status check_kinds(const struct psti_pack_plan *plan,
                                            (wanted != PST_FORM_PLI || item.form == PST_FORM_PLI)))
             continue;
         /* If the source is a data set, its own bytes may be pixels too. */
-        if (wanted == PST_FORM_NONE && !pst_dataset_is_folder(plan->source))
+        if (wanted == PST_FORM_NONE && pst_dataset_is_packed(plan->source))
             continue;
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
                          "the data set holds field %s as %s, %s is asked for",
@@ -292,15 +293,29 @@ static enum pst_status follow_variants(struct psti_pack_plan *plan, const pst_da
     return PST_OK;
 }
 
+enum pst_status psti_pack_refuse_others(const char *path, struct pst_error *err)
+{
+    if (!psti_dataset_means_containers(path))
+        return PST_OK;
+    enum pst_status status =
+        psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                  "these are files that others made, into which Penstock writes nothing: pack "
+                  "them into a new data set");
+    psti_error_set_dataset(err, path);
+    return status;
+}
+
 /* Plans for a destination that exists and keeps its fields. */
 static enum pst_status plan_append(struct psti_pack_plan *plan, const char *path,
                                    const struct pst_pack_options *options, struct pst_error *err)
 {
     pst_dataset *destination = NULL;
-    enum pst_status status = pst_dataset_open(path, NULL, &destination, err);
+    enum pst_status status = psti_pack_refuse_others(path, err);
+    if (status == PST_OK)
+        status = pst_dataset_open(path, NULL, &destination, err);
     if (status != PST_OK)
         return status;
-    if (pst_dataset_is_folder(destination)) {
+    if (!pst_dataset_is_packed(destination)) {
         status = psti_fail(err, PST_ERROR_ARGUMENT, "pack",
                            "this is a folder of images, not a data set");
         goto out;
@@ -311,7 +326,7 @@ static enum pst_status plan_append(struct psti_pack_plan *plan, const char *path
     if (options->n_forms == 0)
         plan->images.n = 0;
     for (uint32_t i = 0;
-         status == PST_OK && i < plan->n_fields && pst_dataset_is_folder(plan->source); i++) {
+         status == PST_OK && i < plan->n_fields && !pst_dataset_is_packed(plan->source); i++) {
         const struct psti_pack_forms *forms = forms_for(plan, plan->fields[i].type);
         if (forms != NULL && forms->n == 0)
             status = forms_of(plan, destination, i, err);
@@ -332,7 +347,8 @@ static bool is_finished(const char *path)
 {
     pst_dataset *dataset = NULL;
     bool finished =
-        pst_dataset_open(path, NULL, &dataset, NULL) == PST_OK && !pst_dataset_is_folder(dataset);
+        !psti_dataset_means_containers(path) &&
+        pst_dataset_open(path, NULL, &dataset, NULL) == PST_OK && pst_dataset_is_packed(dataset);
     pst_dataset_close(&dataset);
     return finished;
 }

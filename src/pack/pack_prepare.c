@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "dataset/dataset.h"
 #include "decode/decode_audio.h"
 #include "format/format_dataset.h"
 #include "pli/pli.h"
@@ -100,10 +101,11 @@ static enum pst_status read_item(struct work *work, uint32_t v, struct original 
                                               &original->item, sizeof original->item, err);
     if (status != PST_OK)
         return status;
+    psti_dataset_item_decoded(&original->item);
     work->item = original->item;
     if (original->item.i_file == PST_FILE_NONE && original->item.form == PST_FORM_NONE)
         return PST_OK;
-    if (original->item.form == PST_FORM_NONE && !pst_dataset_is_folder(source))
+    if (original->item.form == PST_FORM_NONE && pst_dataset_is_packed(source))
         return PST_OK;
     struct psti_buffer *blob = blob_of(work, v);
     status = psti_buffer_reserve(blob, original->item.nbytes, "pack", "of an item", err);
@@ -161,7 +163,7 @@ static enum pst_status store_original(struct work *work, const struct original *
     value->orientation = item->orientation;
     value->has_pixel_checksum = item->has_pixel_checksum;
     value->pixel_checksum = item->pixel_checksum;
-    value->was_pli = item->was_pli || pst_dataset_is_folder(work->plan->source);
+    value->was_pli = item->was_pli || !pst_dataset_is_packed(work->plan->source);
     bool has_sum = info->form == PST_FORM_PLI_JPEG ||
                    psti_verify_is_lossless(info->form, original->bytes, original->nbytes);
     /* A loader may read one form for another only if it knows that their pixels are equal. */
@@ -370,7 +372,7 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
     struct original originals[PST_MAX_VARIANTS];
     struct pst_item items[PST_MAX_VARIANTS];
     uint32_t n_source = pst_dataset_field(plan->source, work->i_source)->n_variants, lossless = 0;
-    bool is_folder = pst_dataset_is_folder(plan->source);
+    bool is_folder = !pst_dataset_is_packed(plan->source);
     enum pst_status status = PST_OK;
     for (uint32_t v = 0; status == PST_OK && v < n_source; v++) {
         struct original *original = &originals[v];

@@ -40,6 +40,8 @@ static enum pst_status read_item(struct psti_pack_resize *work, uint32_t v, stru
     struct psti_buffer *blob = blob_of(work, v);
     enum pst_status status =
         pst_dataset_item(source, slot->sample, i_source, v, item, sizeof *item, &slot->err);
+    if (status == PST_OK)
+        psti_dataset_item_decoded(item);
     work->item = *item;
     if (status == PST_OK)
         status = psti_buffer_reserve(blob, item->nbytes, "pack", "of an item", &slot->err);
@@ -56,7 +58,7 @@ static enum pst_status read_image(struct psti_pack_resize *work, struct image *i
     const struct psti_pack_plan *plan = work->plan;
     enum pst_field_type type = plan->fields[work->i_field].type;
     uint32_t i_source = plan->source_field[work->i_field];
-    bool is_folder = pst_dataset_is_folder(plan->source);
+    bool is_folder = !pst_dataset_is_packed(plan->source);
     memset(image, 0, sizeof *image);
     psti_verify_decode_options(type, &image->options);
     image->options.ignore_orientation = false;

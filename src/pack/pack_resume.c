@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "dataset/dataset.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -143,10 +144,13 @@ static enum pst_status load_originals(const struct stored *stored, struct origin
     uint32_t i_source = plan->source_field[stored->i_field];
     enum pst_status status = PST_OK;
     originals->n = pst_dataset_field(plan->source, i_source)->n_variants;
-    originals->is_folder = pst_dataset_is_folder(plan->source);
-    for (uint32_t v = 0; status == PST_OK && v < originals->n; v++)
+    originals->is_folder = !pst_dataset_is_packed(plan->source);
+    for (uint32_t v = 0; status == PST_OK && v < originals->n; v++) {
         status = pst_dataset_item(plan->source, stored->sample, i_source, v, &originals->items[v],
                                   sizeof originals->items[v], err);
+        if (status == PST_OK)
+            psti_dataset_item_decoded(&originals->items[v]);
+    }
     return status;
 }
 

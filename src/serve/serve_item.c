@@ -77,6 +77,8 @@ static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_f
     uint8_t bit = PSTI_TRAINING_FORM;
     if (!recodes && !smaller)
         return PSTI_CACHE_NOT_TO_RECODE;
+    if (item->coding != PST_CODING_STORED) /* clients decode it, and keep it as it is stored */
+        return PSTI_CACHE_RECODE_FAILED;
     if (!worker->decoder && psti_decode_open(&worker->decoder, NULL) != PST_OK)
         return PSTI_CACHE_RECODE_FAILED;
     /* It does not see if a mask is turned with its image, so such masks stay whole. */

@@ -6,6 +6,7 @@
 #include "base/files/read.h"
 #include "base/files/sealed.h"
 #include "dataset/dataset.h"
+#include "dataset/dataset_members.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FLAG_ALLOW_UNREADABLE = 1, FLAG_LABELS = 2, FLAG_FILES = 4, FLAG_IGNORE_LABELS = 8 };
-enum { FLAGS = 15 };
+enum {
+    FLAG_ALLOW_UNREADABLE = 1,
+    FLAG_LABELS = 2,
+    FLAG_FILES = 4,
+    FLAG_IGNORE_LABELS = 8,
+    FLAG_CONTAINER = 16,
+    FLAGS = 31
+};
 #define FILES_NBYTES_MAX ((size_t)1 << 30) /* of all names of a list of files */
 enum { FD_PATH_CAP = 32 };
 
@@ -26,6 +33,15 @@ static enum pst_status add_folder(const char *path, int *fds, uint32_t *n_fds,
     if (fd < 0)
         return psti_fail_os(err, errno, "share", path, -1, "cannot open it for the host service");
     fds[(*n_fds)++] = fd;
+    return PST_OK;
+}
+
+static enum pst_status add_copy(int fd, int *fds, uint32_t *n_fds, struct pst_error *err)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0)
+        return psti_fail_os(err, errno, "share", NULL, -1, "cannot open it for the host service");
+    fds[(*n_fds)++] = copy;
     return PST_OK;
 }
 
@@ -80,8 +96,13 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
 {
     const struct pst_dataset_options *options = psti_dataset_options(dataset);
     const char *path = pst_dataset_path(dataset);
+    int folder, index;
+    bool is_container = psti_dataset_container_fds(dataset, &folder, &index);
     *n_fds = 0;
-    enum pst_status status = add_folder(path, fds, n_fds, err);
+    enum pst_status status = is_container ? add_copy(folder, fds, n_fds, err)
+                                          : add_folder(path, fds, n_fds, err);
+    if (status == PST_OK && is_container)
+        status = add_copy(index, fds, n_fds, err);
     if (status == PST_OK && options->labels)
         status = add_labels(options->labels, fds, n_fds, err);
     if (status == PST_OK && options->n_files > 0)
@@ -99,7 +120,8 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
     psti_share_put_u32(out, (options->allow_unreadable ? FLAG_ALLOW_UNREADABLE : 0u) |
                                 (options->labels ? FLAG_LABELS : 0u) |
                                 (options->n_files > 0 ? FLAG_FILES : 0u) |
-                                (options->ignore_labels ? FLAG_IGNORE_LABELS : 0u));
+                                (options->ignore_labels ? FLAG_IGNORE_LABELS : 0u) |
+                                (is_container ? FLAG_CONTAINER : 0u));
     psti_share_put_u32(out, (uint32_t)options->n_masks);
     for (size_t i = 0; i < options->n_masks; i++)
         psti_share_put_text(out, options->masks[i]);
@@ -116,7 +138,10 @@ void psti_share_get_dataset(struct psti_wire_in *in, struct psti_share_dataset *
     dataset->has_labels = flags & FLAG_LABELS;
     dataset->has_files = flags & FLAG_FILES;
     dataset->ignore_labels = flags & FLAG_IGNORE_LABELS;
+    dataset->is_container = flags & FLAG_CONTAINER;
     dataset->n_masks = psti_share_get_u32(in);
+    if (dataset->is_container && (dataset->has_labels || dataset->has_files))
+        in->bad = true;
     if ((flags & ~(uint32_t)FLAGS) || dataset->n_masks > PST_MAX_FIELDS ||
         (dataset->n_masks > 0 && !dataset->has_labels) ||
         (dataset->has_files && dataset->has_labels) || !dataset->path[0]) {
@@ -168,6 +193,8 @@ static enum pst_status open_by_fds(const struct psti_share_dataset *dataset, con
                                           .n_masks = dataset->n_masks};
     for (uint32_t i = 0; i < dataset->n_masks; i++)
         masks[i] = dataset->masks[i];
+    if (dataset->is_container)
+        return psti_dataset_open_by_fds(fds[0], fds[1], out, err);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fds[0]);
     if (dataset->has_labels) {
         snprintf(labels, sizeof labels, "/proc/self/fd/%d", fds[1]);
@@ -189,7 +216,7 @@ enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset
                                         uint32_t n_fds, pst_dataset **out, struct pst_error *err)
 {
     *out = NULL;
-    if (n_fds != (dataset->has_labels || dataset->has_files ? 2u : 1u) ||
+    if (n_fds != (dataset->has_labels || dataset->has_files || dataset->is_container ? 2u : 1u) ||
         !is_of_kind(fds[0], S_IFDIR) || (n_fds == 2 && !is_of_kind(fds[1], S_IFREG)))
         return psti_fail(err, PST_ERROR_CORRUPT, "share",
                          "a data set came with %u descriptors, or with others than a directory and "

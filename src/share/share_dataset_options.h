@@ -1,9 +1,9 @@
 /* share_dataset_options.h - a data set on its way to the host service: what was opened, with which
  * options, and the version that the client has.
  *
- * The client sends descriptors of the directory and of the label file. So the service opens what
- * the client has opened, also where both see other paths, as in containers. It compares versions
- * after that: a client cannot make it read one data set for another. */
+ * The client sends descriptors of the directory, and of the label file or the index of tars. So the
+ * service opens what the client has opened, also where both see other paths, as in containers. It
+ * compares versions after that: a client cannot make it read one data set for another. */
 #ifndef PST_SHARE_SHARE_DATASET_OPTIONS_H
 #define PST_SHARE_SHARE_DATASET_OPTIONS_H
 
@@ -12,14 +12,15 @@
 
 #include <penstock/dataset.h>
 
-enum { PSTI_SHARE_DATASET_FDS = 2 }; /* most: directory, and label file or names */
+enum { PSTI_SHARE_DATASET_FDS = 2 }; /* most: directory, and label file, names or index */
 
 struct psti_share_dataset {
     char path[PSTI_TEXT_CAP]; /* as the client calls it, for messages */
     uint8_t version[16];      /* PST_IDENTITY_BYTES */
     bool allow_unreadable, ignore_labels;
     bool has_labels;
-    bool has_files; /* a list of files, whose names come as a blob (base/files/sealed.h) */
+    bool has_files;    /* a list of files, whose names come as a blob (base/files/sealed.h) */
+    bool is_container; /* files of others: the descriptors are of their folder and their index */
     uint32_t n_masks;
     char masks[PST_MAX_FIELDS][PST_MAX_FIELDS]; /* names of fields, shorter than 64 bytes */
 };
@@ -32,8 +33,8 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
 /* Reads it. Values that cannot be make in->bad true. */
 void psti_share_get_dataset(struct psti_wire_in *in, struct psti_share_dataset *dataset);
 /* Opens the data set by the descriptors, which must stay open as long as it is: 1, or 2 with a
- * label file or a list of files. PST_ERROR_STATE: it has another version than the client's. Errors
- * name the client's path. */
+ * label file, a list of files or an index. PST_ERROR_STATE: it has another version than the
+ * client's, or the index may lie. Errors name the client's path. */
 enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset, const int *fds,
                                         uint32_t n_fds, pst_dataset **out, struct pst_error *err);
 

@@ -256,7 +256,7 @@ static enum pst_status run(struct verify *verify, struct pst_error *err)
     for (size_t i = 0; status == PST_OK && i < verify->n_held; i++)
         status = report(verify, "", &verify->held[i], err);
     if (status == PST_OK && verify->report.n_bad == 0 &&
-        !pst_dataset_is_folder(verify->context.dataset))
+        pst_dataset_is_packed(verify->context.dataset))
         status = check_largest(verify, err);
     return status;
 }
@@ -324,7 +324,7 @@ static enum pst_status with_workers(struct verify *verify, struct pst_error *err
 static enum pst_status verify_all(struct verify *verify, struct pst_error *err)
 {
     pst_dataset *dataset = verify->context.dataset;
-    bool folder = pst_dataset_is_folder(dataset);
+    bool folder = !pst_dataset_is_packed(dataset);
     struct pst_error finding;
     pst_error_clear(&finding);
     verify->context.decode = verify->options->decode || folder;

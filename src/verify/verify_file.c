@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/files/read.h"
 #include "dataset/dataset.h"
+#include "dataset/dataset_members.h"
 #include "decode/decode_audio.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ static enum pst_status read_all(int fd, uint8_t *bytes, size_t nbytes, const cha
 bool psti_verify_is_file(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && !psti_dataset_means_containers(path);
 }
 
 static enum pst_status verify_image(const uint8_t *bytes, struct pst_item *item, bool restore,

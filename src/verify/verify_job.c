@@ -194,11 +194,12 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
     if (status != PST_OK)
         goto out;
     if (item.form == PST_FORM_NONE &&
-        (!pst_dataset_is_folder(dataset) || item.i_file == PST_FILE_NONE))
+        (pst_dataset_is_packed(dataset) || item.i_file == PST_FILE_NONE))
         return;
     compare_largest(one->job, i_field, &item);
     one->job->n_items++;
     one->job->nbytes += item.nbytes;
+    psti_dataset_item_decoded(&item);
     bool decode = is_image && context->decode;
     bool hear = type == PST_FIELD_AUDIO && context->decode;
     bool restore = is_image && context->restore &&

@@ -9,65 +9,12 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/fail.h"
+#include "base/files/blocks.h"
 #include "base/hash.h"
 
 #include <string.h>
 
 enum { INDEX_BUFFER_NBYTES = 1 << 20 };
-
-struct sink {
-    struct psti_output file;
-    uint8_t *block; /* the PSTI_INDEX_BLOCK_NBYTES being filled */
-    size_t n;
-    uint64_t position;           /* in the file, of the next byte */
-    uint64_t *sums;              /* [n_blocks] */
-    struct psti_hash_pair *hash; /* gets the bytes that are put, too; NULL: none does */
-    uint64_t i_block, n_blocks;
-};
-
-static enum pst_status sink_end_block(struct sink *sink, struct pst_error *err)
-{
-    if (sink->n == 0)
-        return PST_OK;
-    if (sink->i_block == sink->n_blocks)
-        return psti_fail(err, PST_ERROR_INTERNAL, "writer", "the index grew beyond its layout");
-    sink->sums[sink->i_block++] = psti_hash64(sink->block, sink->n);
-    enum pst_status status = psti_output_append(&sink->file, sink->block, sink->n, err);
-    sink->n = 0;
-    return status;
-}
-
-static enum pst_status sink_put(struct sink *sink, const void *bytes, size_t nbytes,
-                                struct pst_error *err)
-{
-    const uint8_t *from = bytes;
-    sink->position += nbytes;
-    if (sink->hash != NULL)
-        psti_hash_pair_update(sink->hash, bytes, nbytes);
-    while (nbytes > 0) {
-        size_t room = PSTI_INDEX_BLOCK_NBYTES - sink->n;
-        size_t n = nbytes < room ? nbytes : room;
-        memcpy(sink->block + sink->n, from, n);
-        sink->n += n;
-        from += n;
-        nbytes -= n;
-        if (sink->n == PSTI_INDEX_BLOCK_NBYTES) {
-            enum pst_status status = sink_end_block(sink, err);
-            if (status != PST_OK)
-                return status;
-        }
-    }
-    return PST_OK;
-}
-
-/* Writes zeros up to `offset`, the start of the next section. */
-static enum pst_status sink_pad_to(struct sink *sink, uint64_t offset, struct pst_error *err)
-{
-    static const uint8_t zeros[PSTI_INDEX_ALIGNMENT] = {0};
-    if (sink->position > offset || offset - sink->position > sizeof zeros)
-        return psti_fail(err, PST_ERROR_INTERNAL, "writer", "the index does not follow its layout");
-    return sink_put(sink, zeros, (size_t)(offset - sink->position), err);
-}
 
 /* Columns ------------------------------------------------------------------- */
 
@@ -105,18 +52,18 @@ struct pass {
     uint64_t names_nbytes; /* PASS_NAME_OFFSETS: bytes of names so far */
 };
 
-static enum pst_status put_name(struct sink *sink, struct pass *pass, const char *name,
+static enum pst_status put_name(struct psti_block_output *sink, struct pass *pass, const char *name,
                                 size_t nbytes, struct pst_error *err)
 {
     if (pass->kind == PASS_NAMES)
-        return sink_put(sink, name, nbytes + 1, err);
+        return psti_blocks_put(sink, name, nbytes + 1, err);
     pass->names_nbytes += nbytes + 1;
     uint8_t out[8];
     psti_store_u64(out, pass->names_nbytes);
-    return sink_put(sink, out, 8, err);
+    return psti_blocks_put(sink, out, 8, err);
 }
 
-static enum pst_status put_base_sample(const pst_writer *writer, struct sink *sink,
+static enum pst_status put_base_sample(const pst_writer *writer, struct psti_block_output *sink,
                                        struct pass *pass, uint64_t sample, struct pst_error *err)
 {
     uint8_t row[PSTI_ITEM_NBYTES * PST_MAX_VARIANTS];
@@ -146,11 +93,13 @@ static enum pst_status put_base_sample(const pst_writer *writer, struct sink *si
     }
     if (status == PST_OK && pass->files != NULL)
         add_file(pass->files, field, row);
-    return status == PST_OK ? sink_put(sink, row, psti_format_row_nbytes(field), err) : status;
+    return status == PST_OK ? psti_blocks_put(sink, row, psti_format_row_nbytes(field), err)
+                            : status;
 }
 
-static enum pst_status put_journal(const pst_writer *writer, struct sink *sink, struct pass *pass,
-                                   struct psti_writer_journal_reader *reader, struct pst_error *err)
+static enum pst_status put_journal(const pst_writer *writer, struct psti_block_output *sink,
+                                   struct pass *pass, struct psti_writer_journal_reader *reader,
+                                   struct pst_error *err)
 {
     size_t row_nbytes = psti_format_row_nbytes(&writer->fields[pass->i_field]);
     reader->position = writer->journal_start;
@@ -170,7 +119,7 @@ static enum pst_status put_journal(const pst_writer *writer, struct sink *sink, 
         if (pass->files != NULL)
             add_file(pass->files, &writer->fields[pass->i_field], sample.rows + pass->row_offset);
         status = pass->kind == PASS_FIELD
-                     ? sink_put(sink, sample.rows + pass->row_offset, row_nbytes, err)
+                     ? psti_blocks_put(sink, sample.rows + pass->row_offset, row_nbytes, err)
                      : put_name(sink, pass, sample.name, sample.name_nbytes, err);
         if (status != PST_OK)
             return status;
@@ -178,8 +127,9 @@ static enum pst_status put_journal(const pst_writer *writer, struct sink *sink, 
     return PST_OK;
 }
 
-static enum pst_status put_pass(const pst_writer *writer, struct sink *sink, struct pass *pass,
-                                struct psti_writer_journal_reader *reader, struct pst_error *err)
+static enum pst_status put_pass(const pst_writer *writer, struct psti_block_output *sink,
+                                struct pass *pass, struct psti_writer_journal_reader *reader,
+                                struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     for (uint64_t s = 0; s < writer->base_n_samples && status == PST_OK; s++)
@@ -188,29 +138,30 @@ static enum pst_status put_pass(const pst_writer *writer, struct sink *sink, str
 }
 
 static enum pst_status put_classes(const struct psti_writer_classes *classes, int64_t n_classes,
-                                   struct sink *sink, struct pst_error *err)
+                                   struct psti_block_output *sink, struct pst_error *err)
 {
     uint8_t out[8] = {0};
     uint64_t end = 0;
-    enum pst_status status = sink_put(sink, out, 8, err);
+    enum pst_status status = psti_blocks_put(sink, out, 8, err);
     for (int64_t i = 0; i < n_classes && status == PST_OK; i++) {
         end += strlen(classes->text + end) + 1;
         psti_store_u64(out, end);
-        status = sink_put(sink, out, 8, err);
+        status = psti_blocks_put(sink, out, 8, err);
     }
-    return status == PST_OK ? sink_put(sink, classes->text, classes->nbytes, err) : status;
+    return status == PST_OK ? psti_blocks_put(sink, classes->text, classes->nbytes, err) : status;
 }
 
 static enum pst_status put_pairs(const pst_writer *writer, const struct psti_index_field *field,
-                                 uint32_t i_field, struct sink *sink, struct pst_error *err)
+                                 uint32_t i_field, struct psti_block_output *sink,
+                                 struct pst_error *err)
 {
     uint8_t out[4 * PST_MAX_POINTS];
-    enum pst_status status = sink_pad_to(sink, field->pairs_offset, err);
+    enum pst_status status = psti_blocks_pad_to(sink, field->pairs_offset, err);
     size_t nbytes = status == PST_OK ? psti_writer_print_pairs(writer, i_field, out) : 0;
-    return status == PST_OK ? sink_put(sink, out, nbytes, err) : status;
+    return status == PST_OK ? psti_blocks_put(sink, out, nbytes, err) : status;
 }
 
-static enum pst_status put_shards(const pst_writer *writer, struct sink *sink,
+static enum pst_status put_shards(const pst_writer *writer, struct psti_block_output *sink,
                                   struct pst_error *err)
 {
     enum pst_status status = PST_OK;
@@ -221,14 +172,14 @@ static enum pst_status put_shards(const pst_writer *writer, struct sink *sink,
                                          .header_checksum = writer->shards[i].header_checksum};
         memcpy(shard.name, writer->shards[i].name, sizeof shard.name);
         psti_format_print_index_shard(&shard, out);
-        status = sink_put(sink, out, sizeof out, err);
+        status = psti_blocks_put(sink, out, sizeof out, err);
     }
     return status;
 }
 
 /* Writes a column. The identity of the samples gets the values of int and float fields. */
-static enum pst_status put_column(const pst_writer *writer, struct sink *sink, struct pass *pass,
-                                  struct psti_hash_pair *samples,
+static enum pst_status put_column(const pst_writer *writer, struct psti_block_output *sink,
+                                  struct pass *pass, struct psti_hash_pair *samples,
                                   struct psti_writer_journal_reader *reader, struct pst_error *err)
 {
     const struct pst_field *field = &writer->fields[pass->i_field];
@@ -244,19 +195,19 @@ static enum pst_status put_column(const pst_writer *writer, struct sink *sink, s
 }
 
 static enum pst_status put_names(const pst_writer *writer, const struct psti_index_header *header,
-                                 struct sink *sink, struct psti_hash_pair *samples,
+                                 struct psti_block_output *sink, struct psti_hash_pair *samples,
                                  struct psti_writer_journal_reader *reader, struct pst_error *err)
 {
     static const uint8_t start[8] = {0};
     struct pass pass = {.kind = PASS_NAME_OFFSETS};
-    enum pst_status status = sink_pad_to(sink, header->name_offsets_offset, err);
+    enum pst_status status = psti_blocks_pad_to(sink, header->name_offsets_offset, err);
     if (status == PST_OK)
-        status = sink_put(sink, start, sizeof start, err);
+        status = psti_blocks_put(sink, start, sizeof start, err);
     if (status == PST_OK)
         status = put_pass(writer, sink, &pass, reader, err);
     pass.kind = PASS_NAMES;
     if (status == PST_OK)
-        status = sink_pad_to(sink, header->names_offset, err);
+        status = psti_blocks_pad_to(sink, header->names_offset, err);
     psti_format_samples_names(samples);
     sink->hash = samples;
     if (status == PST_OK)
@@ -278,7 +229,8 @@ static uint32_t files_field(const pst_writer *writer)
 
 /* Writes all but header and block table, and sets the identities in the header. */
 static enum pst_status put_payload(const pst_writer *writer, struct psti_index_header *header,
-                                   const struct psti_index_field *fields, struct sink *sink,
+                                   const struct psti_index_field *fields,
+                                   struct psti_block_output *sink,
                                    struct psti_writer_journal_reader *reader, struct pst_error *err)
 {
     struct psti_hash_pair samples;
@@ -288,13 +240,13 @@ static enum pst_status put_payload(const pst_writer *writer, struct psti_index_h
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
         psti_format_print_index_field(&fields[i], out);
-        status = sink_put(sink, out, sizeof out, err);
+        status = psti_blocks_put(sink, out, sizeof out, err);
     }
     if (status == PST_OK)
         status = put_shards(writer, sink, err);
     for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
         if (fields[i].classes_nbytes > 0)
-            status = sink_pad_to(sink, fields[i].classes_offset, err);
+            status = psti_blocks_pad_to(sink, fields[i].classes_offset, err);
         if (status == PST_OK && fields[i].classes_nbytes > 0)
             status = put_classes(&writer->classes[i], writer->fields[i].n_classes, sink, err);
         if (status == PST_OK && fields[i].pairs_offset > 0)
@@ -304,7 +256,7 @@ static enum pst_status put_payload(const pst_writer *writer, struct psti_index_h
     psti_hash_pair_begin(&files.hash);
     struct pass pass = {.kind = PASS_FIELD};
     for (; pass.i_field < writer->n_fields && status == PST_OK; pass.i_field++) {
-        status = sink_pad_to(sink, fields[pass.i_field].column_offset, err);
+        status = psti_blocks_pad_to(sink, fields[pass.i_field].column_offset, err);
         pass.files = pass.i_field == i_files ? &files : NULL;
         if (status == PST_OK)
             status = put_column(writer, sink, &pass, &samples, reader, err);
@@ -316,8 +268,8 @@ static enum pst_status put_payload(const pst_writer *writer, struct psti_index_h
     if (i_files < writer->n_fields && files.known)
         psti_hash_pair_end(&files.hash, header->files);
     if (status == PST_OK)
-        status = sink_pad_to(sink, header->blocks_offset, err);
-    return status == PST_OK ? sink_end_block(sink, err) : status;
+        status = psti_blocks_pad_to(sink, header->blocks_offset, err);
+    return status == PST_OK ? psti_blocks_end(sink, &header->blocks_checksum, err) : status;
 }
 
 static enum pst_status plan_index(const pst_writer *writer, struct psti_index_header *header,
@@ -358,27 +310,21 @@ static enum pst_status plan_index(const pst_writer *writer, struct psti_index_he
 }
 
 static enum pst_status write_file(const pst_writer *writer, struct psti_index_header *header,
-                                  const struct psti_index_field *fields, struct sink *sink,
+                                  const struct psti_index_field *fields, struct psti_output *file,
                                   struct psti_writer_journal_reader *reader, struct pst_error *err)
 {
-    static const uint8_t zeros[PSTI_INDEX_HEADER_NBYTES] = {0};
     uint8_t printed[PSTI_INDEX_HEADER_NBYTES];
-    enum pst_status status = psti_output_append(&sink->file, zeros, sizeof zeros, err);
-    sink->position = PSTI_INDEX_HEADER_NBYTES;
+    struct psti_block_output sink = {0};
+    enum pst_status status = psti_blocks_open(&sink, file, PSTI_INDEX_HEADER_NBYTES,
+                                              PSTI_INDEX_BLOCK_NBYTES, header->n_blocks, err);
     if (status == PST_OK)
-        status = put_payload(writer, header, fields, sink, reader, err);
-    if (status == PST_OK && sink->i_block != header->n_blocks)
-        status = psti_fail(err, PST_ERROR_INTERNAL, "writer", "the index has too few blocks");
-    if (status == PST_OK)
-        status = psti_output_append(&sink->file, sink->sums, (size_t)(8 * header->n_blocks), err);
-    if (status == PST_OK)
-        status = psti_output_flush(&sink->file, err);
+        status = put_payload(writer, header, fields, &sink, reader, err);
+    psti_blocks_close(&sink);
     if (status != PST_OK)
         return status;
-    header->blocks_checksum = psti_hash64(sink->sums, (size_t)(8 * header->n_blocks));
     psti_format_print_index_header(header, printed);
-    status = psti_output_patch(&sink->file, 0, printed, sizeof printed, err);
-    return status == PST_OK ? psti_output_sync(&sink->file, err) : status;
+    status = psti_output_patch(file, 0, printed, sizeof printed, err);
+    return status == PST_OK ? psti_output_sync(file, err) : status;
 }
 
 enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *err)
@@ -386,32 +332,21 @@ enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *er
     struct psti_index_header header;
     struct psti_index_field fields[PST_MAX_FIELDS];
     struct psti_writer_journal_reader reader = {.fd = -1};
-    struct sink sink = {.file = {.fd = -1}};
+    struct psti_output file = {.fd = -1};
     const struct psti_writer_dir *dir = &writer->dir;
     enum pst_status status = plan_index(writer, &header, fields, err);
-    if (status != PST_OK)
-        return status;
-    sink.n_blocks = header.n_blocks;
-    sink.block = psti_alloc(PSTI_INDEX_BLOCK_NBYTES);
-    sink.sums = psti_alloc_array((size_t)header.n_blocks, 8);
-    if (sink.block == NULL || sink.sums == NULL) {
-        status = psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory to write the index");
-        goto out;
-    }
-    status = psti_writer_journal_reader_open(&reader, dir, writer->journal_name, err);
     if (status == PST_OK)
-        status = psti_writer_file_open(&sink.file, dir, PSTI_INDEX_TMP_NAME, true, 0,
+        status = psti_writer_journal_reader_open(&reader, dir, writer->journal_name, err);
+    if (status == PST_OK)
+        status = psti_writer_file_open(&file, dir, PSTI_INDEX_TMP_NAME, true, 0,
                                        INDEX_BUFFER_NBYTES, err);
     if (status == PST_OK)
-        status = write_file(writer, &header, fields, &sink, &reader, err);
+        status = write_file(writer, &header, fields, &file, &reader, err);
     if (status == PST_OK)
         status = psti_writer_rename(dir, PSTI_INDEX_TMP_NAME, PSTI_INDEX_NAME, err);
     if (status == PST_OK)
         status = psti_writer_sync_directory(dir, err);
-out:
     psti_writer_journal_reader_close(&reader);
-    psti_output_close(&sink.file);
-    psti_free(sink.sums);
-    psti_free(sink.block);
+    psti_output_close(&file);
     return status;
 }

@@ -23,8 +23,8 @@
     X(pst_audio_op, 124) \
     X(pst_audio_info, 40) \
     X(pst_field, 192) \
-    X(pst_item, 104) \
-    X(pst_dataset_options, 64) \
+    X(pst_item, 120) \
+    X(pst_dataset_options, 112) \
     X(pst_field_output, 160) \
     X(pst_loader_options, 424) \
     X(pst_member, 56) \
@@ -38,6 +38,9 @@
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \
     X(pst_worker_clock, 72) \
+    X(pst_index_options, 24) \
+    X(pst_index_report, 64) \
+    X(pst_member_rule, 56) \
     X(pst_cache_options, 16) \
     X(pst_cache_advice, 208) \
     X(pst_cache_stats, 40) \
@@ -83,6 +86,7 @@ ASSERT_SIZE_FIRST(pst_decode_options)
 ASSERT_SIZE_FIRST(pst_sample)
 ASSERT_SIZE_FIRST(pst_dataset_options)
 ASSERT_SIZE_FIRST(pst_loader_options)
+ASSERT_SIZE_FIRST(pst_index_options)
 ASSERT_SIZE_FIRST(pst_cache_host_options)
 ASSERT_SIZE_FIRST(pst_images_options)
 ASSERT_SIZE_FIRST(pst_service_options)

@@ -231,8 +231,8 @@ static const struct {
     enum pst_member_use use;
     const char *members;
 } decides[] = {
-    {"pst_dataset_options", PST_USE_ORDER, " allow_unreadable files n_files "},
-    {"pst_dataset_options", PST_USE_ROWS, " labels masks n_masks ignore_labels "},
+    {"pst_dataset_options", PST_USE_ORDER, " allow_unreadable files n_files split "},
+    {"pst_dataset_options", PST_USE_ROWS, " labels masks n_masks ignore_labels members n_members "},
     {"pst_decode_options", PST_USE_ROWS,
      " channels bits ignore_orientation palette_indices orientation "},
     {"pst_images_options", PST_USE_ROWS, " field channels color ignore_orientation keep_bits "},
@@ -356,8 +356,10 @@ static void descriptions_have_the_callers_size(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_member_has_a_row),       cmocka_unit_test(each_count_has_its_pointer),
-        cmocka_unit_test(what_is_a_jobs_own_is_listed), cmocka_unit_test(numbers_are_checked),
+        cmocka_unit_test(each_member_has_a_row),
+        cmocka_unit_test(each_count_has_its_pointer),
+        cmocka_unit_test(what_is_a_jobs_own_is_listed),
+        cmocka_unit_test(numbers_are_checked),
         cmocka_unit_test(descriptions_have_the_callers_size),
         cmocka_unit_test(what_decides_in_other_calls_is_listed),
         cmocka_unit_test(zero_stands_for_a_default),

@@ -12,6 +12,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -143,6 +146,44 @@ static void lists_of_files_come_back(void **state)
     comes_back(open_with(state, (struct pst_dataset_options){.files = files, .n_files = 3}), 2);
 }
 
+static pst_dataset *open_tars(void **state)
+{
+    struct pst_error err;
+    pst_dataset *dataset;
+    char command[3 * PATH_MAX];
+    make_files(state);
+    folder_mkdir(state, "tars");
+    snprintf(command, sizeof command,
+             "cd '%s' && tar -cf ../tars/a.tar a && tar -cf ../tars/b.tar b",
+             folder_path(state, "f"));
+    assert_int_equal(system(command), 0);
+    assert_ok(pst_dataset_open(folder_path(state, "tars"), NULL, &dataset, &err));
+    assert_int_equal(pst_dataset_count(dataset), 3);
+    return dataset;
+}
+
+static void tars_come_back(void **state)
+{
+    comes_back(open_tars(state), 2);
+}
+
+static void tars_that_changed_are_refused(void **state)
+{
+    struct pst_error err;
+    struct received received;
+    pst_dataset *theirs, *dataset = open_tars(state);
+    send_dataset(dataset, &received);
+    assert_true(received.there.is_container);
+    folder_text(state, "tars/b.tar", "shorter");
+    assert_int_equal(open_received(&received, &theirs, &err), PST_ERROR_STATE);
+    assert_null(theirs);
+    received.n_fds--; /* the index does not come */
+    assert_int_equal(open_received(&received, &theirs, &err), PST_ERROR_CORRUPT);
+    received.n_fds++;
+    pst_dataset_close(&dataset);
+    close_fds(&received);
+}
+
 /* The service may see other paths: the descriptors count. */
 static void a_folder_that_was_renamed_is_opened(void **state)
 {
@@ -202,7 +243,7 @@ static bool body_is_read(const char *path, uint32_t flags, uint32_t n_masks, con
 
 static void impossible_values_are_refused(void **state)
 {
-    enum { LABELS = 2, FILES = 4, UNKNOWN = 16 };
+    enum { LABELS = 2, FILES = 4, CONTAINER = 16, UNKNOWN = 32 };
     char longest[PST_MAX_FIELDS], too_long[PST_MAX_FIELDS + 1];
     (void)state;
     memset(longest, 'm', sizeof longest);
@@ -214,6 +255,8 @@ static void impossible_values_are_refused(void **state)
     assert_true(body_is_read("/f", LABELS, PST_MAX_FIELDS, longest));
     assert_false(body_is_read("", 0, 0, NULL));
     assert_false(body_is_read("/f", UNKNOWN, 0, NULL));
+    assert_true(body_is_read("/f", CONTAINER, 0, NULL));
+    assert_false(body_is_read("/f", CONTAINER | LABELS, 0, NULL));
     assert_false(body_is_read("/f", UINT32_MAX, 0, NULL));
     assert_false(body_is_read("/f", 0, 1, "mask"));
     assert_false(body_is_read("/f", FILES | LABELS, 0, NULL));
@@ -329,6 +372,8 @@ int main(void)
         T(lists_of_files_come_back),
         T(a_folder_that_was_renamed_is_opened),
         T(a_changed_data_set_is_refused),
+        T(tars_come_back),
+        T(tars_that_changed_are_refused),
         cmocka_unit_test(impossible_values_are_refused),
         T(other_descriptors_are_refused),
 #ifdef PST_FAULTS

@@ -132,8 +132,10 @@ static void what_is_no_file_of_ours(void **state)
 {
     struct pst_error err;
     struct pst_verify_report report;
-    assert_int_equal(verify_bytes(state, "a.zip", "PK\3\4 and so on", 14, &err),
+    assert_int_equal(verify_bytes(state, "a.bin", "PK\3\4 and so on", 14, &err),
                      PST_ERROR_UNSUPPORTED);
+    assert_int_equal(verify_bytes(state, "a.zip", "PK\3\4 and so on", 14, &err),
+                     PST_ERROR_TRUNCATED);
     assert_int_equal(verify_as("s3://bucket/a.pst", false, &report, &err), PST_ERROR_UNSUPPORTED);
     assert_int_equal(verify_as(folder_path(state, "nowhere.png"), false, &report, &err),
                      PST_ERROR_NOT_FOUND);

@@ -43,6 +43,7 @@ int cmd_pack(struct cli *cli, int argc, char **argv);
 int cmd_append(struct cli *cli, int argc, char **argv);
 int cmd_repack(struct cli *cli, int argc, char **argv);
 int cmd_info(struct cli *cli, int argc, char **argv);
+int cmd_index(struct cli *cli, int argc, char **argv);
 int cmd_ls(struct cli *cli, int argc, char **argv);
 int cmd_cat(struct cli *cli, int argc, char **argv);
 int cmd_verify(struct cli *cli, int argc, char **argv);
@@ -164,12 +165,17 @@ void cli_reasons_free(struct cli_reasons *reasons);
 /* Data sets (cli_data.c)
  * ----------------------------------------------------------------------------------- */
 
-/* The options that say how to read a plain folder. */
+enum { CLI_MEMBERS_CAP = 128 };
+
+/* The options that say how to read a plain folder, or files of others. */
 struct cli_source {
-    const char *labels, *masks; /* masks: names of columns, comma-separated */
+    const char *labels, *masks;  /* masks: names of columns, comma-separated */
+    const char *split, *members; /* members: rules, comma-separated */
     bool allow_unreadable, ignore_labels;
     char *words; /* the names, each with its NUL; cli_source_free frees them */
+    char *rule_words;
     const char *names[PST_MAX_FIELDS];
+    struct pst_member_rule rules[CLI_MEMBERS_CAP];
 };
 /* The entries of a table of options that set `source`. letter: the one of --labels; 0 if none. */
 #define CLI_SOURCE_OPTIONS(source, letter)                                                         \
@@ -195,20 +201,39 @@ struct cli_source {
          NULL,                                                                                     \
          "the images alone: sub-folders are no classes, and texts with boxes beside the images "   \
          "are left out"},                                                                          \
+        {"allow-unreadable",                                                                       \
+         0,                                                                                        \
+         CLI_FLAG,                                                                                 \
+         &(source).allow_unreadable,                                                               \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "leave out files and folders of a plain folder that cannot be read or named"},            \
+        {"split",                                                                                  \
+         0,                                                                                        \
+         CLI_TEXT,                                                                                 \
+         &(source).split,                                                                          \
+         "NAME",                                                                                   \
+         NULL,                                                                                     \
+         "of tars: the split to read, such as train"},                                             \
     {                                                                                              \
-        "allow-unreadable", 0, CLI_FLAG, &(source).allow_unreadable, NULL, NULL,                   \
-            "leave out files and folders of a plain folder that cannot be read or named"           \
+        "members", 0, CLI_TEXT, &(source).members, "RULES", "docs/tar-fields.md",                  \
+            "of tars: what members are, by suffix: jpg=image,cls=label:int,pkl=-"                  \
     }
 /* Fills `options` from the given options. Its pointers are into `source`. */
 enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset_options *options,
                                    struct pst_error *err);
 void cli_source_free(struct cli_source *source);
+/* True if the path is a file with many samples, by its name: a tar, a zip, or an index of tars in
+ * JSON. */
+bool cli_means_members(const char *path);
 /* Opens a data set or folder. With `source` NULL, the defaults apply. */
 enum pst_status cli_open(const char *path, struct cli_source *source, pst_dataset **out,
                          struct pst_error *err);
 /* Prints the notices of a plain folder: on stderr, or as a JSON list "notices". */
 void cli_notices(const struct cli *cli, const pst_dataset *dataset);
 void cli_notices_json(struct cli_json *json, const pst_dataset *dataset);
+/* Makes item->nbytes what cli_read_item reads: decoded bytes. */
+void cli_item_decoded(struct pst_item *item);
 /* Reads a whole item into memory that the caller frees. */
 enum pst_status cli_read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                               uint32_t variant, const struct pst_item *item, void **bytes,

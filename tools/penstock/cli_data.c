@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,60 @@ void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t samp
     err->offset = err->offset < 0 ? (int64_t)item->offset : err->offset + (int64_t)item->offset;
 }
 
+static const char *const type_names[] = {"image", "mask", "boxes", "keypoints", "audio", "int",
+                                         "float", "bytes", "text", "json", "array", NULL};
+
+/* SUFFIX=-, or SUFFIX=[NAME][:TYPE[:CLASSES]]. Its parts become texts of their own. */
+static enum pst_status read_rule(char *word, struct pst_member_rule *rule, struct pst_error *err)
+{
+    char *is = strchr(word, '='), *type = is == NULL ? NULL : strchr(is, ':');
+    char *classes = type == NULL ? NULL : strchr(type + 1, ':');
+    uint64_t n_classes = 0;
+    *rule = (struct pst_member_rule){.suffix = word};
+    if (is == NULL || is == word || is[1] == '\0')
+        return cli_error(err, PST_ERROR_ARGUMENT,
+                         "--members: \"%s\" is not SUFFIX=NAME, SUFFIX=NAME:TYPE, "
+                         "SUFFIX=NAME:int:CLASSES or SUFFIX=-",
+                         word);
+    if (classes != NULL && (!cli_count(classes + 1, &n_classes) || n_classes > INT64_MAX))
+        return cli_error(err, PST_ERROR_ARGUMENT, "--members: \"%s\" is not a number of classes",
+                         classes + 1);
+    for (char *end = is; end != NULL; end = end == is ? type : end == type ? classes : NULL)
+        *end = '\0';
+    rule->is_left_out = strcmp(is + 1, "-") == 0 && type == NULL;
+    rule->n_classes = (int64_t)n_classes;
+    rule->field = is[1] == '\0' || rule->is_left_out ? NULL : is + 1;
+    rule->type = type == NULL ? (enum pst_field_type)0 : pst_field_type_from_name(type + 1);
+    if (type == NULL || rule->type != 0)
+        return PST_OK;
+    const char *near = cli_nearest(type + 1, type_names, sizeof type_names[0]);
+    return cli_error(err, PST_ERROR_ARGUMENT, "--members: there is no type \"%s\"%s%s%s", type + 1,
+                     near == NULL ? "" : ": did you mean \"", near == NULL ? "" : near,
+                     near == NULL ? "" : "\"?");
+}
+
+static enum pst_status read_members(struct cli_source *source, struct pst_dataset_options *options,
+                                    struct pst_error *err)
+{
+    char *rest = NULL;
+    enum pst_status status = PST_OK;
+    if (source->members == NULL)
+        return PST_OK;
+    free(source->rule_words);
+    source->rule_words = strdup(source->members);
+    if (source->rule_words == NULL)
+        return cli_error(err, PST_ERROR_MEMORY, "out of memory");
+    options->members = source->rules;
+    for (char *word = strtok_r(source->rule_words, ",", &rest); status == PST_OK && word != NULL;
+         word = strtok_r(NULL, ",", &rest)) {
+        if (options->n_members == CLI_MEMBERS_CAP)
+            return cli_error(err, PST_ERROR_ARGUMENT, "--members: more than %d rules",
+                             CLI_MEMBERS_CAP);
+        status = read_rule(word, &source->rules[options->n_members++], err);
+    }
+    return status;
+}
+
 enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset_options *options,
                                    struct pst_error *err)
 {
@@ -48,9 +103,11 @@ enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset
                                             .labels = source->labels,
                                             .allow_unreadable = source->allow_unreadable,
                                             .ignore_labels = source->ignore_labels,
-                                            .masks = source->names};
-    if (source->masks == NULL)
-        return PST_OK;
+                                            .masks = source->names,
+                                            .split = source->split};
+    enum pst_status status = read_members(source, options, err);
+    if (status != PST_OK || source->masks == NULL)
+        return status;
     free(source->words);
     source->words = strdup(source->masks);
     if (source->words == NULL)
@@ -73,6 +130,20 @@ void cli_source_free(struct cli_source *source)
 {
     free(source->words);
     source->words = NULL;
+    free(source->rule_words);
+    source->rule_words = NULL;
+}
+
+bool cli_ends_with(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), m = strlen(suffix);
+    return n >= m && strcasecmp(name + n - m, suffix) == 0;
+}
+
+bool cli_means_members(const char *path)
+{
+    return cli_ends_with(path, ".tar") || cli_ends_with(path, ".zip") ||
+           cli_ends_with(path, ".json");
 }
 
 enum pst_status cli_open(const char *path, struct cli_source *source, pst_dataset **out,
@@ -145,6 +216,14 @@ void cli_notices_json(struct cli_json *json, const pst_dataset *dataset)
     cli_json_close(json, ']');
 }
 
+void cli_item_decoded(struct pst_item *item)
+{
+    if (item->coding == PST_CODING_STORED)
+        return;
+    item->nbytes = item->decoded_nbytes;
+    item->coding = PST_CODING_STORED;
+}
+
 enum pst_status cli_read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                               uint32_t variant, const struct pst_item *item, void **bytes,
                               struct pst_error *err)
@@ -169,13 +248,15 @@ enum pst_status cli_complete_item(const pst_dataset *dataset, uint64_t sample, u
     void *bytes;
     struct pst_image_info info;
     if (item->form != PST_FORM_NONE || item->i_file == PST_FILE_NONE ||
-        !pst_dataset_is_folder(dataset))
+        pst_dataset_is_packed(dataset))
         return PST_OK;
-    enum pst_status status = cli_read_item(dataset, sample, i_field, variant, item, &bytes, err);
+    struct pst_item whole = *item;
+    cli_item_decoded(&whole);
+    enum pst_status status = cli_read_item(dataset, sample, i_field, variant, &whole, &bytes, err);
     if (status != PST_OK)
         return status;
     status =
-        pst_image_probe(bytes, (size_t)item->nbytes, PST_FORM_NONE, NULL, &info, sizeof info, err);
+        pst_image_probe(bytes, (size_t)whole.nbytes, PST_FORM_NONE, NULL, &info, sizeof info, err);
     free(bytes);
     if (status != PST_OK) {
         cli_locate(err, dataset, sample, item);

@@ -6,12 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-bool cli_ends_with(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), m = strlen(suffix);
-    return n >= m && strcasecmp(name + n - m, suffix) == 0;
-}
-
 enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                   uint32_t *variant, struct pst_item *item, bool *found,
                                   struct pst_error *err)
@@ -22,7 +16,9 @@ enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, u
          status == PST_OK && *variant < pst_dataset_field(dataset, i_field)->n_variants;
          ++*variant) {
         status = pst_dataset_item(dataset, sample, i_field, *variant, item, sizeof *item, err);
-        if (status == PST_OK && (pst_item_is_original(item) || (pst_dataset_is_folder(dataset) &&
+        if (status == PST_OK)
+            cli_item_decoded(item);
+        if (status == PST_OK && (pst_item_is_original(item) || (!pst_dataset_is_packed(dataset) &&
                                                                 item->i_file != PST_FILE_NONE))) {
             *found = true;
             return PST_OK;

@@ -111,8 +111,9 @@ static enum pst_status put_item(struct cat *cat, uint64_t sample, uint32_t i_fie
         pst_dataset_item(cat->dataset, sample, i_field, variant, &item, sizeof item, err);
     if (status != PST_OK)
         return status;
+    cli_item_decoded(&item);
     if (item.form == PST_FORM_NONE &&
-        (item.i_file == PST_FILE_NONE || !pst_dataset_is_folder(cat->dataset))) {
+        (item.i_file == PST_FILE_NONE || pst_dataset_is_packed(cat->dataset))) {
         status = cli_error(err, PST_ERROR_NOT_FOUND, "the sample has no variant %u of field %s",
                            variant, pst_dataset_field(cat->dataset, i_field)->name);
         goto out;
@@ -291,7 +292,8 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
         return exit_status;
     struct stat st;
     bool is_foreign = pst_path_advice(operands[0]) != NULL; /* opening it says what it is */
-    bool is_file = !is_foreign && stat(operands[0], &st) == 0 && S_ISREG(st.st_mode);
+    bool is_file = !is_foreign && !cli_means_members(operands[0]) &&
+                   stat(operands[0], &st) == 0 && S_ISREG(st.st_mode);
     if (is_file && operands[1] != NULL)
         return cli_usage(cli, "%s is a file: it has no sample %s", operands[0], operands[1]);
     if (is_file)

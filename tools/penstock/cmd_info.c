@@ -66,7 +66,7 @@ static bool look_into(const struct info *info, uint64_t sample)
 
 static enum pst_status sum_sample(struct info *info, uint64_t sample, struct pst_error *err)
 {
-    bool folder = pst_dataset_is_folder(info->dataset);
+    bool folder = !pst_dataset_is_packed(info->dataset);
     for (uint32_t f = 0; f < pst_dataset_n_fields(info->dataset); f++) {
         const struct pst_field *field = pst_dataset_field(info->dataset, f);
         if (field->type == PST_FIELD_INT || field->type == PST_FIELD_FLOAT)
@@ -262,22 +262,33 @@ static void field_text(struct info *info, uint32_t f)
 
 static void print_text(struct info *info, const struct names *names)
 {
+    static const char *const kinds[] = {[PST_DATASET_PACKED] = ": a data set, ",
+                                        [PST_DATASET_FOLDER] = ": a plain folder, ",
+                                        [PST_DATASET_TAR] = ": tar files, ",
+                                        [PST_DATASET_ZIP] = ": zip files, "};
     pst_dataset *dataset = info->dataset;
+    bool is_packed = pst_dataset_is_packed(dataset), is_folder = pst_dataset_is_folder(dataset);
     cli_print_name(stdout, pst_dataset_path(dataset));
-    fputs(pst_dataset_is_folder(dataset) ? ": a plain folder, " : ": a data set, ", stdout);
+    fputs(kinds[pst_dataset_kind_of(dataset)], stdout);
     cli_print_count(pst_dataset_count(dataset), "sample", "samples");
     printf("\n  id %s\n  bytes %s\n  samples %s\n", names->id, names->bytes, names->samples);
     if (pst_dataset_n_skipped(dataset) > 0)
         printf("  %llu files could not be read and are left out\n",
                (unsigned long long)pst_dataset_n_skipped(dataset));
-    if (!pst_dataset_is_folder(dataset)) {
+    if (!is_folder) {
         fputs("  ", stdout);
-        cli_print_count(pst_dataset_n_files(dataset), "shard", "shards");
+        cli_print_count(pst_dataset_n_files(dataset), is_packed ? "shard" : "file",
+                        is_packed ? "shards" : "files");
         putchar('\n');
-    } else if (info->n_looked < pst_dataset_count(dataset)) {
-        printf("  forms and sizes are of the %llu files looked at (--all looks at every one)\n",
-               (unsigned long long)info->n_looked);
     }
+    if (pst_dataset_index_path(dataset) != NULL) {
+        fputs("  index ", stdout);
+        cli_print_name(stdout, pst_dataset_index_path(dataset));
+        putchar('\n');
+    }
+    if (!is_packed && info->n_looked < pst_dataset_count(dataset))
+        printf("  forms and sizes are of the %llu %s looked at (--all looks at every one)\n",
+               (unsigned long long)info->n_looked, is_folder ? "files" : "samples");
     for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++)
         field_text(info, f);
 }
@@ -290,20 +301,27 @@ static enum pst_status print_json(struct info *info, const struct names *names,
     enum pst_status status = PST_OK;
     cli_json_open(json, NULL, '{');
     cli_json_text(json, "path", pst_dataset_path(dataset));
-    cli_json_text(json, "kind", pst_dataset_is_folder(dataset) ? "folder" : "dataset");
+    cli_json_text(json, "kind",
+                  pst_dataset_is_packed(dataset)
+                      ? "dataset"
+                      : pst_dataset_kind_name(pst_dataset_kind_of(dataset)));
+    if (pst_dataset_index_path(dataset) != NULL) {
+        cli_json_text(json, "index", pst_dataset_index_path(dataset));
+        cli_json_uint(json, "files", pst_dataset_n_files(dataset));
+    }
     cli_json_text(json, "id", names->id);
     cli_json_text(json, "bytes_identity", names->bytes);
     cli_json_text(json, "samples_identity", names->samples);
     cli_json_uint(json, "samples", pst_dataset_count(dataset));
     cli_json_uint(json, "skipped", pst_dataset_n_skipped(dataset));
-    if (pst_dataset_is_folder(dataset))
+    if (!pst_dataset_is_packed(dataset))
         cli_json_uint(json, "looked_at", info->n_looked);
     cli_json_uint(json, "bad", info->n_bad);
     cli_json_open(json, "fields", '[');
     for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++)
         field_json(info, f);
     cli_json_close(json, ']');
-    if (pst_dataset_is_folder(dataset))
+    if (!pst_dataset_is_packed(dataset))
         cli_notices_json(json, dataset);
     else
         status = shards_json(info, err);
@@ -559,7 +577,8 @@ int cmd_info(struct cli *cli, int argc, char **argv)
         return exit_status;
     /* Opening it as a data set says what it is. */
     bool is_foreign = pst_path_advice(operands[0]) != NULL;
-    if (!is_foreign && stat(operands[0], &st) == 0 && S_ISREG(st.st_mode))
+    if (!is_foreign && !cli_means_members(operands[0]) && stat(operands[0], &st) == 0 &&
+        S_ISREG(st.st_mode))
         return image_info(cli, operands[0]);
     return dataset_info(&info, operands[0], &source);
 }

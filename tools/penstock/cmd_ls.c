@@ -69,7 +69,7 @@ static enum pst_status first_item(struct ls *ls, uint64_t sample, struct pst_ite
         status = pst_dataset_item(ls->dataset, sample, i_field, v, item, sizeof *item, err);
         if (status != PST_OK || item->form != PST_FORM_NONE)
             return status;
-        if (pst_dataset_is_folder(ls->dataset))
+        if (!pst_dataset_is_packed(ls->dataset))
             return cli_complete_item(ls->dataset, sample, i_field, v, item, err);
     }
     return status;

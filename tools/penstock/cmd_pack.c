@@ -18,7 +18,7 @@ struct pack_arguments {
     bool resume, verify_samples, of_lossy, add_classes;
     struct cli_pli pli;
     /* Annotations of others, which the Python package reads. */
-    const char *coco, *split, *paint, *bad_annotations;
+    const char *coco, *paint, *bad_annotations;
     bool voc, citypersons;
     int argc; /* number of all arguments as given */
     char **argv;
@@ -400,21 +400,22 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
                          : a->of_lossy                ? "--of-lossy"
                          : a->source.labels           ? "--labels"
                          : a->source.masks            ? "--masks"
+                         : a->source.members          ? "--members"
                          : a->source.allow_unreadable ? "--allow-unreadable"
                          : a->source.ignore_labels    ? "--ignore-labels"
                                                       : NULL;
     if ((a->coco != NULL) + a->voc + a->citypersons > 1)
         return cli_usage(cli, "only one of --coco, --voc and --citypersons is possible");
     if (!is_annotated(a) &&
-        (a->split != NULL || a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
-        return cli_usage(cli, "--split, --paint and --bad-annotations go with --coco, --voc or "
+        (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
+        return cli_usage(cli, "--paint and --bad-annotations go with --coco, --voc or "
                               "--citypersons");
     if (!is_annotated(a))
         return -1;
     if (others != NULL)
         return cli_usage(cli, "%s goes without --coco, --voc and --citypersons: pack, then repack",
                          others);
-    if (a->coco != NULL && a->split != NULL)
+    if (a->coco != NULL && a->source.split != NULL)
         return cli_usage(cli, "--split goes with --voc or --citypersons: a file of COCO is one");
     if (a->coco == NULL && a->paint != NULL)
         return cli_usage(cli, "--paint goes with --coco: the others have no polygons");
@@ -436,8 +437,8 @@ static void leave_out(struct cli_option *options, const char *name)
 /* Removes the options that the verb does not have. */
 static void fit_options(struct cli_option *options, enum pack_kind kind)
 {
-    static const char *const annotated[] = {"coco",  "voc",   "citypersons",
-                                            "split", "paint", "bad-annotations"};
+    static const char *const annotated[] = {"coco", "voc", "citypersons", "paint",
+                                            "bad-annotations"};
     for (size_t i = 0; kind != PACK && i < sizeof annotated / sizeof annotated[0]; i++)
         leave_out(options, annotated[i]);
     if (kind == APPEND) { /* an existing data set has its fields already */
@@ -464,6 +465,9 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
                          usage);
     if (strcmp(a->on_error, "stop") != 0 || a->made_for != NULL || a->resize > 0)
         return cli_usage(cli, "--on-error, --made-for and --resize go with a DST");
+    if (a->source.split != NULL || a->source.members != NULL)
+        return cli_usage(cli, "--split and --members go with a DST: tars of others stay as they "
+                              "are");
     return -1;
 }
 
@@ -484,13 +488,6 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
          NULL,                                                                                     \
          NULL,                                                                                     \
          "SRC has the layout of Cityscapes with CityPersons (gtBboxCityPersons)"},                 \
-        {"split",                                                                                  \
-         0,                                                                                        \
-         CLI_TEXT,                                                                                 \
-         &(a).split,                                                                               \
-         "NAME",                                                                                   \
-         NULL,                                                                                     \
-         "--voc, --citypersons: the samples of one split, such as train"},                         \
         {"paint",                                                                                  \
          0,                                                                                        \
          CLI_TEXT,                                                                                 \

@@ -20,6 +20,7 @@ const struct cli_verb cli_verbs[] = {
     {"cat", "write one item of a sample, as stored or as pixels", cmd_cat},
     {"unpack", "write the files that were packed", cmd_unpack},
     {"verify", "read everything and report what is wrong", cmd_verify},
+    {"index", "make or check the index of tars ahead of time", cmd_index},
     {"view", "draw samples as a sheet of pictures", cli_python},
     {"serve", "run the host service, or ask the one that runs", cmd_serve},
     {"cache", "the host cache: show, save, load, clear; servers of a fleet", cmd_cache},

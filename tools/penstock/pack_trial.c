@@ -77,6 +77,7 @@ static void try_sample(struct trial *trial, const pst_dataset *source, uint64_t 
         cli_complete_item(source, sample, i_field, 0, &item, &err) != PST_OK ||
         (item.form != PST_FORM_PNG && item.form != PST_FORM_WEBP))
         return;
+    cli_item_decoded(&item);
     if (cli_read_item(source, sample, i_field, 0, &item, &bytes, &err) == PST_OK &&
         (item.form == PST_FORM_PNG || is_lossless_webp(bytes, (size_t)item.nbytes)))
         (void)try_image(trial, &item, bytes);

@@ -81,6 +81,8 @@ static enum pst_status find_item(const struct unpack_plan *plan, uint64_t sample
          file->variant++) {
         status = pst_dataset_item(plan->dataset, sample, i_field, file->variant, &file->item,
                                   sizeof file->item, err);
+        if (status == PST_OK)
+            cli_item_decoded(&file->item);
         if (status != PST_OK || file->item.form != PST_FORM_NONE)
             return status;
     }

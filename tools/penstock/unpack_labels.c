@@ -147,6 +147,8 @@ static enum pst_status put_item(const struct unpack_plan *plan, FILE *file, uint
     enum pst_status status =
         pst_dataset_item(plan->dataset, sample, i_field, 0, &item, sizeof item, err);
     if (status == PST_OK)
+        cli_item_decoded(&item);
+    if (status == PST_OK)
         status = cli_read_item(plan->dataset, sample, i_field, 0, &item, &bytes, err);
     if (status != PST_OK)
         return status;

@@ -62,6 +62,9 @@ class Dataset:
         masks: tuple[str, ...] = (),
         files: tuple[str, ...] = (),
         ignore_labels: bool = False,
+        split: str | None = None,
+        rules: tuple[tuple[str, str | None, str | None, bool, int], ...] = (),
+        progress: Callable[[int, int], Any] | None = None,
     ) -> Dataset: ...
     def close(self) -> None: ...
     def notices(self) -> list[dict[str, Any]]: ...
@@ -236,6 +239,8 @@ def pack(
     bad_sample: _BadSample | None,
     kept_jpeg: _BadSample | None,
     plan: str | None,
+    split: str | None,
+    rules: tuple[tuple[str, str | None, str | None, bool, int], ...],
     /,
 ) -> dict[str, Any]: ...
 def verify(
@@ -244,6 +249,8 @@ def verify(
     masks: tuple[str, ...],
     allow_unreadable: bool,
     ignore_labels: bool,
+    split: str | None,
+    rules: tuple[tuple[str, str | None, str | None, bool, int], ...],
     decode: bool,
     restore: bool,
     num_workers: int,

@@ -42,7 +42,10 @@ uint64_t psti_stamp_make(const struct stat *st, bool has_inodes)
     return stamp != 0 ? stamp : 2;
 }
 
+uint32_t psti_stamp_short(uint64_t stamp) { return (uint32_t)stamp != 0 ? (uint32_t)stamp : 2; }
+
 bool psti_stamp_fits(uint64_t stamp, const struct stat *st)
 {
-    return stamp == 0 || psti_stamp_make(st, stamp & 1) == stamp;
+    return stamp == 0 ||
+           psti_stamp_short(psti_stamp_make(st, stamp & 1)) == psti_stamp_short(stamp);
 }

@@ -22,7 +22,12 @@ uint64_t psti_stamp_make(const struct stat *st, bool has_inodes);
     "the file was replaced or changed since it was listed: its size is the same, but not its "     \
     "inode number or its times"
 
-/* True if the file of `st` has that stamp, or if the stamp is 0 (not known). */
+/* The part of a stamp that lists of many files keep: 32 bits, never 0. A file that was replaced has
+ * the same one by chance in 1 of 2^31 cases. */
+uint32_t psti_stamp_short(uint64_t stamp);
+
+/* True if the file of `st` has that short stamp, or if it is 0 (not known). Higher bits do not
+ * count. */
 bool psti_stamp_fits(uint64_t stamp, const struct stat *st);
 
 #endif

@@ -8,6 +8,7 @@
 #include "loader/tiers/loader_forms.h"
 
 #include "base/bits.h"
+#include "dataset/dataset.h"
 
 #include <math.h>
 
@@ -59,6 +60,7 @@ static void expect_recoded(const pst_loader *loader, const struct psti_loader_pl
         return;
     if (form == PSTI_RECODE_RAW) {
         item->form = PST_FORM_RAW;
+        item->coding = PST_CODING_STORED;
         item->nbytes = (uint64_t)item->height * item->width * item->channels * (item->bits / 8);
     } else if (item->form == PST_FORM_JPEG) {
         item->form = PST_FORM_PLI_JPEG;
@@ -73,7 +75,7 @@ void psti_loader_gpu_expect_items(struct psti_loader_gpu *gpu, const pst_loader 
     const struct psti_loader_plan_field *plan = &loader->plan.fields[gpu->plan_fields[i_field]];
     struct psti_gpu_item_size *size = &gpu->items[i_field];
     uint64_t count = pst_dataset_count(loader->dataset), n = 0;
-    uint64_t n_probes = pst_dataset_is_folder(loader->dataset) ? FILES_MAX : PROBES_MAX;
+    uint64_t n_probes = !pst_dataset_is_packed(loader->dataset) ? FILES_MAX : PROBES_MAX;
     n_probes = count < n_probes ? count : n_probes;
     double nbytes = 0, pixels = 0;
     for (uint64_t i = 0; i < n_probes; i++) {
@@ -88,7 +90,7 @@ void psti_loader_gpu_expect_items(struct psti_loader_gpu *gpu, const pst_loader 
             continue;
         *size = (struct psti_gpu_item_size){
             .form = item.form, .channels = item.channels, .bits = item.bits};
-        nbytes += (double)item.nbytes;
+        nbytes += (double)psti_dataset_item_nbytes(&item);
         pixels += (double)item.height * item.width;
         n++;
     }

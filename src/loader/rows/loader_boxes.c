@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/fail.h"
+#include "dataset/dataset.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -229,6 +230,8 @@ static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_fi
         if (pst_dataset_item(dataset, sample, boxes->i_field, 0, &a, sizeof a, NULL) != PST_OK ||
             pst_dataset_item(dataset, sample, field->i_field, 0, &b, sizeof b, NULL) != PST_OK)
             return false;
+        psti_dataset_item_decoded(&a);
+        psti_dataset_item_decoded(&b);
         uint64_t n_boxes = a.nbytes / 16;
         uint64_t n_points = b.nbytes / 12;
         if (n_each == 0 && n_boxes > 0 && field->field->type == PST_FIELD_KEYPOINTS)

@@ -19,6 +19,8 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/inflate.h"
+#include "dataset/dataset.h"
 #include "format/format_dataset.h"
 
 #include <inttypes.h>
@@ -220,6 +222,26 @@ static enum pst_status fill_sound(struct psti_loader_worker *worker, pst_batch *
     return status;
 }
 
+/* Inflates the item's stored bytes into the row's block. From then on it is an item that is stored
+ * as it is. Tiers keep the stored bytes, which stay where they are. */
+static enum pst_status inflate_item(struct psti_loader_worker *worker,
+                                    struct psti_loader_source *source, struct pst_error *err)
+{
+    struct pst_item *item = &source->item;
+    struct psti_meter_thread *meter = &worker->meter;
+    int64_t since = psti_stall_meter_enter(meter, PSTI_METER_FETCH);
+    enum pst_status status =
+        psti_inflate_raw(worker->inflater, source->data, (size_t)item->nbytes, source->decoded,
+                         (size_t)item->decoded_nbytes, err);
+    psti_stall_meter_leave(meter, PSTI_METER_FETCH, since);
+    if (status != PST_OK)
+        return status;
+    source->coded = source->data;
+    source->data = source->decoded;
+    psti_dataset_item_decoded(item);
+    return PST_OK;
+}
+
 /* Brings the item's bytes, which were read, and checks them. */
 static enum pst_status bring_item(struct psti_loader_worker *worker, uint64_t sample,
                                   uint32_t i_item, struct psti_loader_source *source,
@@ -231,7 +253,11 @@ static enum pst_status bring_item(struct psti_loader_worker *worker, uint64_t sa
     enum pst_status status = PST_OK;
     if (!source->data)
         status = copy_fileless(loader, sample, field, source, err);
-    return status == PST_OK ? verify(worker, sample, i_item, source, err) : status;
+    if (status == PST_OK)
+        status = verify(worker, sample, i_item, source, err);
+    return status == PST_OK && source->item.coding != PST_CODING_STORED
+               ? inflate_item(worker, source, err)
+               : status;
 }
 
 /* Takes the boxes on which the row's draws depend, before any field is filled. */

@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/checked.h"
 #include "base/fail.h"
 
 #include <inttypes.h>
@@ -61,6 +62,29 @@ struct psti_draw_key psti_loader_row_key(const pst_loader *loader, uint64_t epoc
         .seed = loader->options.seed, .epoch = epoch, .sample = sample, .draw = draw};
 }
 
+/* Adds what the source needs of the row's block. */
+static enum pst_status claim_block(const pst_loader *loader, struct psti_loader_items *items,
+                                   const struct psti_loader_source *source, struct pst_error *err)
+{
+    const struct pst_item *item = &source->item;
+    uint64_t left = loader->block_nbytes_max - items->block_nbytes;
+    uint64_t stored = source->data ? 0 : item->nbytes, wanted = stored;
+    if (item->coding != PST_CODING_STORED && !psti_add_u64(stored, item->decoded_nbytes, &wanted))
+        wanted = UINT64_MAX;
+    size_t nbytes = 0;
+    if (wanted <= left) {
+        nbytes = source->data ? 0 : psti_loader_source_buffer_nbytes(loader, source);
+        nbytes += psti_loader_source_decoded_nbytes(loader, source);
+    }
+    if (wanted > left || nbytes > left)
+        return psti_fail(err, PST_ERROR_LIMIT, "loader",
+                         "field '%s' takes %" PRIu64 " bytes, and host_memory leaves %" PRIu64
+                         " for the items of a sample",
+                         source->field->field->name, wanted, loader->block_nbytes_max);
+    items->block_nbytes += nbytes;
+    return PST_OK;
+}
+
 enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_draw_key *key,
                                        uint64_t turn, struct psti_loader_items *items,
                                        struct pst_error *err)
@@ -88,24 +112,15 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
         if (loader->forms.n && plan->fields_of_items[i] == loader->forms.i_plan)
             psti_loader_forms_choose(loader, turn, &sources[i]);
         status = psti_loader_tiers_look_up(loader, &sources[i], err);
-        if (status == PST_OK && !sources[i].data) {
-            uint64_t left = loader->block_nbytes_max - items->block_nbytes;
-            if (sources[i].item.nbytes > left ||
-                psti_loader_source_buffer_nbytes(loader, &sources[i]) > left)
-                status =
-                    psti_fail(err, PST_ERROR_LIMIT, "loader",
-                              "field '%s' takes %" PRIu64 " bytes, and host_memory leaves "
-                              "%" PRIu64 " for the items of a sample",
-                              field->field->name, sources[i].item.nbytes, loader->block_nbytes_max);
-            else
-                items->block_nbytes += psti_loader_source_buffer_nbytes(loader, &sources[i]);
-        }
+        if (status == PST_OK)
+            status = claim_block(loader, items, &sources[i], err);
         if (status != PST_OK)
             psti_loader_source_name_error(loader, sample, &sources[i], err);
     }
     for (i = 0; status == PST_OK && i < plan->n_items; i++) {
         const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
-        if (sources[i].data || sources[i].is_wanted || sources[i].asked)
+        if (sources[i].data || sources[i].is_wanted || sources[i].asked ||
+            sources[i].item.coding != PST_CODING_STORED) /* all of it is needed to decode it */
             continue;
         if (field->fill == PSTI_LOADER_FILL_SOUND)
             psti_loader_sound_consider(loader, key, field, &sources[i]);
@@ -142,6 +157,10 @@ void psti_loader_row_place(pst_loader *loader, struct psti_loader_items *items, 
     items->n_reads = 0;
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         struct psti_loader_source *source = &items->sources[i];
+        if (source->item.coding != PST_CODING_STORED) {
+            source->decoded = at;
+            at += psti_loader_source_decoded_nbytes(loader, source);
+        }
         if (source->data || source->waits_shelf)
             continue;
         if (!source->reads_shelf) {

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "dataset/dataset.h"
 #include "decode/decode_audio.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_worker.h"
@@ -43,8 +44,10 @@ static bool probe_first(pst_dataset *dataset, const struct psti_loader_plan_fiel
     struct psti_audio audio;
     bool found = false;
     if (pst_dataset_count(dataset) == 0 ||
-        pst_dataset_item(dataset, 0, plan->i_field, 0, &item, sizeof item, NULL) != PST_OK ||
-        item.nbytes == 0 || item.nbytes > PROBE_NBYTES_MAX)
+        pst_dataset_item(dataset, 0, plan->i_field, 0, &item, sizeof item, NULL) != PST_OK)
+        return false;
+    psti_dataset_item_decoded(&item);
+    if (item.nbytes == 0 || item.nbytes > PROBE_NBYTES_MAX)
         return false;
     uint64_t n_here = item.nbytes < HEAD_NBYTES ? item.nbytes : HEAD_NBYTES;
     uint8_t *bytes = psti_alloc((size_t)item.nbytes);

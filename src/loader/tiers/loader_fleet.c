@@ -31,6 +31,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "dataset/dataset.h"
 
 /* Copies of offered items take at most 1 / FILL_PART of host_memory. */
 #define FILL_PART 16
@@ -47,6 +48,11 @@ static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_s
     (void)slots;
     if (!loader->options.fleet)
         return PST_OK;
+    if (!psti_dataset_can_check_bytes(loader->dataset))
+        return psti_fail(err, PST_ERROR_STATE, "loader",
+                         "the index of these files has no checksums of items, so what other hosts "
+                         "have of them cannot be checked: make them once (penstock index PATH "
+                         "--sums)");
     nbytes = nbytes < FILL_MAX_NBYTES ? nbytes : FILL_MAX_NBYTES;
     while (nbytes >= FILL_MIN_NBYTES && !psti_batch_pool_charge(loader->pool, nbytes, false))
         nbytes /= 2;

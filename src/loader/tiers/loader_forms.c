@@ -147,7 +147,7 @@ enum pst_status psti_loader_forms_open(pst_loader *loader, struct pst_error *err
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "form_parts are for an image or a mask that is delivered: %s is not",
                          options->form_field ? options->form_field : "none");
-    if (pst_dataset_is_folder(loader->dataset))
+    if (!pst_dataset_is_packed(loader->dataset))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "form_parts are for packed data sets; in a plain folder each item has "
                          "one form");

@@ -186,6 +186,9 @@ static void copy_item(struct psti_loader_worker *worker, const struct psti_loade
     *copy = (struct psti_loader_copy){
         .stored = {source->data, source->item.nbytes, PSTI_CACHE_AS_STORED},
         .result = PSTI_RECODE_NOT_FOR};
+    if (source->coded)
+        copy->stored = (struct psti_cache_span){source->coded, source->stored_nbytes,
+                                                PSTI_CACHE_AS_STORED};
     if (source->is_recoded) /* by another loader: the fleet had it */
         copy->stored = (struct psti_cache_span){source->buffer, source->fleet_nbytes,
                                                 (uint8_t)source->item.form};

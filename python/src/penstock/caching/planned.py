@@ -160,7 +160,7 @@ class Planned:
                 stored[i] = item["nbytes"]
                 form[i], height, width, nbytes = _header(dataset, i, i_field, item) if self._needs_headers(item) else _sizes(item)
                 pixels[i], raw[i] = height * width, height * width * nbytes
-        if dataset.is_folder and n and not pixels.any():
+        if not dataset.is_packed and n and not pixels.any():
             form[:] = self._now[0].form  # there is one class
         return _Samples(form, stored, pixels, raw, others)
 

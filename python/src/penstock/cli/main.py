@@ -27,7 +27,7 @@ from ..stalls import accelerators, model
 from ..stalls.measure import probe, usual
 from ..stalls.report import Report, load_machine
 from ..transforms import words as _transform_words
-from .options import HelpAsked, Parser, add_source, number, whole, words_of
+from .options import HelpAsked, Parser, add_source, members_of, number, whole, words_of
 from .output import FAILED, INTERRUPTED, USAGE, failed, only_results, print_result
 from .pack import pack_verb
 from .view import view_verb
@@ -103,7 +103,10 @@ def _add_plan(parser: Parser) -> None:
                   text="images may be stored after the Resize(side) that the transforms begin with")  # fmt: skip
 
 
-_USUAL = ("batch_size", "transforms", "size", "fields", "per_box", "labels", "masks", "allow_unreadable", "ignore_labels")
+_USUAL = (
+    "batch_size", "transforms", "size", "fields", "per_box", "labels", "masks", "allow_unreadable", "ignore_labels", "split",
+    "members",
+)  # fmt: skip
 
 
 def _given_of_usual(given: argparse.Namespace) -> list[str]:
@@ -145,6 +148,8 @@ def _usual_of(given: argparse.Namespace, accelerator: Any) -> usual.Usual:
         masks=words_of(given.masks) or (),
         allow_unreadable=given.allow_unreadable,
         ignore_labels=given.ignore_labels,
+        split=given.split,
+        members=members_of(given.members),
     )
 
 

@@ -138,6 +138,23 @@ def add_source(parser: Parser) -> None:
     parser.option("--ignore-labels", action="store_true", text=alone)
     parser.option("--allow-unreadable", action="store_true",
                   text="leave out files and folders of a plain folder that cannot be read or named")  # fmt: skip
+    parser.option("--split", metavar="NAME", text="of tars: the split to read, such as train")
+    parser.option("--members", metavar="RULES", shown="docs/tar-fields.md",
+                  text="of tars: what members are, by suffix: jpg=image,cls=label:int,pkl=-")  # fmt: skip
+
+
+def members_of(text: str | None) -> dict[str, Any] | None:
+    """Returns the rules of --members, as :class:`penstock.Dataset` has them; None if there are none."""
+    if text is None:
+        return None
+    found: dict[str, Any] = {}
+    for word in words_of(text) or ():
+        suffix, is_rule, rule = word.partition("=")
+        name, *more = rule.split(":")
+        if not is_rule or not suffix or not rule or len(more) > 2 or (len(more) == 2 and not more[1].isdecimal()):
+            raise ArgumentError(f"--members: {word!r} is not SUFFIX=NAME, SUFFIX=NAME:TYPE, SUFFIX=NAME:int:CLASSES or SUFFIX=-")
+        found[suffix] = None if rule == "-" else (name or None, *more[:1], *map(int, more[1:])) if more else name
+    return found
 
 
 def words_of(text: str | None) -> tuple[str, ...] | None:

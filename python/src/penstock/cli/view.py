@@ -15,7 +15,7 @@ from ..data.dataset import Dataset
 from ..errors import NoSpaceError, NotFoundError, StorageError, UnsupportedError
 from ..transforms import words as _transform_words
 from . import samples as _samples
-from .options import Parser, UsageError, add_source, whole, words_of
+from .options import Parser, UsageError, add_source, members_of, whole, words_of
 from .output import FAILED, OK, Meter, bad_sample, parts, shown, size
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def view_verb(words: Sequence[str]) -> tuple[str | bytes, int]:
         masks=words_of(given.masks) or (),
         allow_unreadable=given.allow_unreadable,
         ignore_labels=given.ignore_labels,
+        split=given.split,
+        fields=members_of(given.members),
     ) as dataset:
         numbers = _range(dataset, given.which, given)
         n_tiles = len(numbers) * given.epochs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -13,7 +13,7 @@ from .. import _native
 from ..base import options as _options
 from ..base.public import door
 from ..errors import ArgumentError, NotFoundError, PenstockError, StateError
-from . import image, notebook
+from . import image, notebook, progress
 from .ticket import Ticket
 
 if TYPE_CHECKING:
@@ -28,6 +28,65 @@ def mask_columns(masks: Sequence[str]) -> tuple[str, ...]:
     if isinstance(masks, str):
         raise ArgumentError(f"masks is a list of columns, not {masks!r}")
     return tuple(masks)
+
+
+_TYPES = ("image", "mask", "boxes", "keypoints", "audio", "int", "float", "bytes", "text", "json", "array")
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""What names a data set: one path, or a list of tars."""
+Rules = Mapping[str, str | Sequence[Any] | None]
+"""What members of tars are, by suffix: a name; (name, type) or (name, "int", classes), where the name may be None; None."""
+
+
+def path_text(path: Any) -> Any:
+    """Returns the text by which C opens this path. Several paths are one text, in which they are absolute."""
+    if isinstance(path, (str, bytes, os.PathLike)):
+        text = os.fspath(path)
+        if not isinstance(text, str) or "::" not in text or os.path.exists(text):
+            return text
+        parts = text.split("::")
+    else:
+        parts = [os.fspath(part) for part in path]
+        if not parts:
+            raise ArgumentError("the list of paths is empty")
+        if len(parts) == 1:
+            return parts[0]
+        for part in parts:
+            if "::" in part:
+                raise ArgumentError(f"{part!r}: a path in a list has no '::', which stands between two paths")
+    return "::".join(part if part.startswith("pipe:") else os.path.join(os.getcwd(), part) for part in parts)
+
+
+def member_rules(fields: Rules | None) -> tuple[tuple[str, str | None, str | None, bool, int], ...]:
+    """Converts the argument ``fields`` for the native module."""
+    if fields is None:
+        return ()
+    if not isinstance(fields, Mapping):
+        raise ArgumentError(f"fields is a dict by suffix, such as {{'jpg': 'image', 'pkl': None}}, not {fields!r}")
+    return tuple(_member_rule(suffix, rule) for suffix, rule in fields.items())
+
+
+def rules_text(fields: Rules) -> str:
+    """Returns the words of ``--members`` for these rules."""
+    found = []
+    for suffix, name, kind, is_left_out, n_classes in member_rules(fields):
+        typed = f":{kind}" if kind else ""
+        found.append(f"{suffix}=-" if is_left_out else f"{suffix}={name or ''}{typed}" + (f":{n_classes}" if n_classes else ""))
+    return ",".join(found)
+
+
+def _member_rule(suffix: Any, rule: Any) -> tuple[str, str | None, str | None, bool, int]:
+    if not isinstance(suffix, str) or not suffix:
+        raise ArgumentError(f"fields: a suffix is a text such as 'jpg', not {suffix!r}")
+    if rule is None:
+        return suffix, None, None, True, 0
+    parts = [rule] if isinstance(rule, str) else list(rule) if isinstance(rule, Sequence) else []
+    if not 1 <= len(parts) <= 3 or not all(part is None or isinstance(part, str) for part in parts[:2]):
+        raise ArgumentError(f"fields[{suffix!r}] is a name, (name, type), (name, 'int', classes) or None, not {rule!r}")
+    name, kind = parts[0], parts[1] if len(parts) > 1 else None
+    if kind is not None and kind not in _TYPES:
+        raise ArgumentError(f"fields[{suffix!r}]: there is no type {kind!r}{_options.nearest(kind, _TYPES)}")
+    return suffix, name, kind, False, _options.count(f"fields[{suffix!r}]", parts[2], 0, 2**63 - 1) if len(parts) > 2 else 0
 
 
 class Field(NamedTuple):
@@ -53,10 +112,12 @@ class Field(NamedTuple):
 
 
 class Dataset:
-    """A data set that a :class:`Writer` made, or a plain folder of images.
+    """A data set that a :class:`Writer` made, a plain folder of images, or tars that others made.
 
     Args:
-        path: directory of the data set, or of the images.
+        path: directory of the data set, or of the images; a tar, a folder of tars, a pattern such as
+            ``"train-{0000..0099}.tar"``, or a list of these (docs/tar-fields.md). Of tars an index is made when they are opened
+            for the first time: in the folder .penstock beside them, or below ``PENSTOCK_CACHE_DIR``.
         labels: plain folders: CSV (header ``file,label,...``) or JSON-lines file that names files and
             gives their fields. None: one class per sub-folder.
         allow_unreadable: plain folders: leave out (and count) what cannot be read.
@@ -69,6 +130,10 @@ class Dataset:
         ignore_labels: plain folders: the images alone. Sub-folders are no classes, and text files with boxes beside the
             images (as YOLO's tools keep them) are left out. False: such text files are an ArgumentError, unless
             ``labels`` or ``files`` is given (docs/guide/from-yolo.md).
+        split: tars: the split, such as "train". Needed where names of tars or of their folders tell several.
+        fields: tars: what members are, by the suffix of their names. ``"jpg": "image"`` gives the field's name,
+            ``"cls": ("label", "int", 10)`` its type and number of classes too (the name may be None), and ``"pkl": None`` leaves
+            members out. Others follow docs/tar-fields.md.
 
     ``len(ds)`` samples; ``ds[i]`` is a dict of the stored values: images as uint8 or uint16 (H, W, C),
     masks as (H, W), boxes float32 (n, 4), keypoints float32 (n, 3), arrays as numpy arrays, and int,
@@ -90,13 +155,15 @@ class Dataset:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: Paths,
         *,
         labels: str | os.PathLike[str] | None = None,
         allow_unreadable: bool = False,
         masks: Sequence[str] = (),
         files: Sequence[str] = (),
         ignore_labels: bool = False,
+        split: str | None = None,
+        fields: Rules | None = None,
     ) -> None:
         if isinstance(files, str):
             raise ArgumentError(f"files is a list of names, not {files!r}")
@@ -107,13 +174,17 @@ class Dataset:
             tuple(files),
             bool(ignore_labels),
         )
-        self._native = _native.Dataset(os.fspath(path), *options)
+        text = path_text(path)
+        with progress.shown() as told:
+            self._native = _native.Dataset(text, *options, split, member_rules(fields), told)
         info = self._native.info()
         self._path: str = info["path"]
-        self._arguments = (self._path, *options)
+        self._kind: str = info["kind"]
+        again = self._path if "::" not in str(text) or os.path.exists(text) else text
+        self._arguments = (again, *options, split, None if fields is None else dict(fields))
         self._count: int = info["count"]
         self._id: bytes = info["id"]
-        self._is_folder: bool = info["is_folder"]
+        self._is_folder: bool = self._kind == "folder"
         self._n_skipped: int = info["n_skipped"]
         self._fields = tuple(
             Field(**{**field, "made_for": _options.MADE_FOR[field["made_for"]]})
@@ -202,6 +273,16 @@ class Dataset:
         pixels and path do not count. A loader's state carries it. Of a view: of the whole data set.
         """
         return self._native.identity(_options.IDENTITY_SAMPLES).hex()
+
+    @property
+    def kind(self) -> str:
+        """Where the samples lie: "packed", "folder", or in files of others: "tar", "zip"."""
+        return self._kind
+
+    @property
+    def is_packed(self) -> bool:
+        """True for a data set of Penstock, False for a plain folder and for tars."""
+        return self._kind == "packed"
 
     @property
     def is_folder(self) -> bool:
@@ -395,7 +476,8 @@ class Dataset:
         return [_view(self, numbers[np.sort(order[a:b])]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
 
     def item(self, i: int, field: str, variant: int | None = None) -> dict[str, Any]:
-        """Returns where and how an item is stored: form, file, offset, nbytes, checksums, size.
+        """Returns where and how an item is stored: form, file, offset, nbytes (of the file), decoded_nbytes (of what
+        ``read`` returns), checksums, size.
 
         ``variant`` None selects the first variant that is present. The form is None in a plain folder, which does not
         know it.
@@ -411,7 +493,7 @@ class Dataset:
     def read(
         self, i: int, field: str, variant: int | None = None, *, original: bool = False
     ) -> bytes:
-        """Returns the stored bytes of an item after comparing their checksum.
+        """Returns the bytes of an item after comparing their checksum; decoded, where the file has them deflated.
 
         ``original``: for a JPEG that is kept as PLI ("pli-jpeg"), return the bytes of the JPEG file. A file that was a
         PLI before it was packed is its own original.
@@ -419,7 +501,7 @@ class Dataset:
         sample, i_field = self._sample(i), self._item_place(field)
         chosen = self._variant(sample, i_field, variant)
         item = self._native.item(sample, i_field, chosen)
-        data = self._native.read(sample, i_field, chosen, 0, item["nbytes"])
+        data = self._native.read(sample, i_field, chosen, 0, item["decoded_nbytes"])
         was_jpeg = item["form"] == "pli-jpeg" and not item["was_pli"]
         return _native.pli_to_jpeg(data) if original and was_jpeg else data
 
@@ -506,7 +588,7 @@ class Dataset:
         item = self._native.item(sample, i_field, variant)
         if not item["present"]:
             return None
-        data = self._native.read(sample, i_field, variant, 0, item["nbytes"])
+        data = self._native.read(sample, i_field, variant, 0, item["decoded_nbytes"])
         if field.type in ("image", "mask"):
             return self._pixels(sample, field, item, data)
         if field.type == "text":
@@ -552,7 +634,7 @@ class Dataset:
             f"<td>{field.n_variants}</td><td>{field.max_item_nbytes:,}</td></tr>"
             for field in self._fields
         )
-        kind = "folder" if self._is_folder else "data set"
+        kind = {"packed": "data set", "folder": "folder"}.get(self._kind, f"{self._kind} files")
         return (
             f"<div><table><caption>{kind} <code>{escape(self._path)}</code>: {len(self):,} samples"
             "</caption><tr><th>field</th><th>type</th><th>variants</th><th>largest item, bytes</th>"
@@ -591,10 +673,12 @@ def _reopened(
     token: tuple[str, bytes, bytes] | None = None,
 ) -> Dataset:
     """Restores a pickled data set or view. Those of older versions have no token, and fewer arguments."""
-    path, labels, allow_unreadable, masks, files, *more = arguments
+    later: list[Any] = [False, None, None]
+    path, labels, allow_unreadable, masks, files, ignore_labels, split, fields = [*arguments, *later[len(arguments) - 5 :]]
     dataset = kind(
-        path, labels=labels, allow_unreadable=allow_unreadable, masks=masks, files=files, ignore_labels=bool(more and more[0])
-    )
+        path, labels=labels, allow_unreadable=allow_unreadable, masks=masks, files=files, ignore_labels=bool(ignore_labels),
+        split=split, fields=fields,
+    )  # fmt: skip
     if token is not None:
         _check_token(dataset, token)
     return dataset if indices is None else _view(dataset, indices)

@@ -11,7 +11,7 @@ from ..base import options as _options
 from ..base.public import public
 from ..errors import ArgumentError, from_parts
 from . import image as _image
-from .dataset import mask_columns
+from .dataset import Paths, Rules, mask_columns, member_rules, path_text
 from .pack_report import BadSample, PackReport, Progress, VerifyReport, collector
 from .writer import APPEND, CREATE, KEPT_LISTED, RESUME, Path
 
@@ -22,8 +22,14 @@ def _form_numbers(forms: Sequence[str] | None) -> list[int]:
     return [0 if form == "original" else _image.form_number(form) for form in forms or ()]
 
 
+def _one_path(source: Paths) -> str:
+    if not isinstance(source, (str, os.PathLike)):
+        raise ArgumentError("coco, voc and citypersons take one folder of images")
+    return os.fspath(source)
+
+
 def pack(
-    source: Path,
+    source: Paths,
     destination: Path,
     *,
     forms: Sequence[str] | None = None,
@@ -55,13 +61,14 @@ def pack(
     paint: Sequence[str] = (),
     bad_annotations: str = "raise",
     ignore_labels: bool = False,
+    fields: Rules | None = None,
 ) -> PackReport:
-    """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
+    """Packs a folder of images, tars, or another data set (as ``penstock repack`` does), into a data set.
 
     From a data set, the samples' order, names, labels and other fields stay as they are.
 
     Args:
-        source, destination: the folder (or data set), and the directory to make.
+        source, destination: the folder, tars (as for :class:`Dataset`) or data set, and the directory to make.
         forms: the forms in which each image is stored. "pli-jpeg": JPEGs as PLI of their own coefficients (smaller, the
             same pixels, the file can be restored), other files as they are. "original": the file's own bytes; from a
             data set, the original's, so that "pli-jpeg" becomes the JPEG again. Also "raw", "pli", "jpeg" (only from
@@ -97,32 +104,28 @@ def pack(
             delivers the same bits as from the whole images, in the images' own channels (or gray as RGB, or RGBA
             without alpha) and bits; other channels or bits may differ by rounding, and other transforms see smaller
             images. The original pixels are not kept. Not with ``plan`` or ``resume``.
-        coco: a file of COCO JSON; ``source`` is the folder of its images.
-        voc, citypersons: ``source`` has the layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
-        split: with ``voc`` and ``citypersons``: the samples of one split, such as "train".
+        coco, voc, citypersons: a file of COCO JSON, with the folder of its images as ``source``; or ``source`` has the
+            layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
+        split: with ``voc`` and ``citypersons``, and of tars: the samples of one split, such as "train".
         paint: with ``coco``: "mask" (classes) and "instances" (objects) are drawn from polygons and run lengths.
-        bad_annotations: an annotation that cannot be stored, such as a box without area: "raise" makes its sample a bad
-            one, "drop" leaves it out and lists it in the report's ``dropped``.
+        bad_annotations: an annotation that cannot be stored, as a box without area: "raise": its sample is a bad one;
+            "drop": it is left out and listed in the report's ``dropped``.
+        fields: of tars: as for :class:`Dataset`.
 
-    The last six are explained in docs/imports.md, with the fields that they give. They go with ``forms``, ``mask_forms``,
-    ``tier``, ``effort``, ``max_error``, ``made_for``, ``resume``, ``on_error``, ``num_workers``, ``shard_size``,
-    ``commit_size`` and ``progress``.
-
-    To continue an interrupted run (also after Ctrl-C), call it with ``resume=True`` and otherwise the same arguments.
-    """
+    coco, voc, citypersons, paint and bad_annotations are explained in docs/imports.md, and what they go with.
+    To continue an interrupted run (also after Ctrl-C), call it with ``resume=True``, else with the same arguments."""
     forms, mask_forms, paint = _options.words(forms), _options.words(mask_forms), _options.words(paint) or ()
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
     if coco is not None or voc or citypersons:
         others = {
-            "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append,
+            "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append, "fields": fields,
             "ignore_labels": ignore_labels, "verify_samples": verify_samples or verify_pixels, "masks": masks,
             "add_classes": add_classes, "plan": plan, "resize": resize,
         }  # fmt: skip
-        wrong = [name for name, value in others.items() if value]
-        if wrong:
+        if wrong := [name for name, value in others.items() if value]:
             raise ArgumentError(f"coco, voc and citypersons go without {', '.join(wrong)}: pack, then change the data set")
         return _pack_annotated(
-            os.fspath(source),
+            _one_path(source),
             os.fspath(destination),
             (None if coco is None else os.fspath(coco), voc, citypersons),
             (split, tuple(paint), bad_annotations, made_for),
@@ -134,8 +137,8 @@ def pack(
             commit_size=commit_size,
             progress=progress,
         )
-    if split is not None or paint or bad_annotations != "raise":
-        raise ArgumentError("split, paint and bad_annotations go with coco, voc or citypersons")
+    if paint or bad_annotations != "raise":
+        raise ArgumentError("paint and bad_annotations go with coco, voc or citypersons")
     if gives_pli and not append and plan is None and resize is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
         raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
@@ -159,7 +162,7 @@ def pack(
         "resize": 0 if resize is None else _options.count("resize", resize, 1, 65535),
     }
     report = _native.pack(
-        os.fspath(source),
+        path_text(source),
         os.fspath(destination),
         None if labels is None else os.fspath(labels),
         mask_columns(masks),
@@ -172,6 +175,8 @@ def pack(
         collector(bad, None) if skip else None,
         collector(kept, None, KEPT_LISTED),
         None if plan is None else os.fspath(plan),
+        split,
+        member_rules(fields),
     )
     return PackReport(**report, bad=bad, kept_jpeg=kept)
 
@@ -273,12 +278,14 @@ def repack(
         None,
         collector(kept, None, KEPT_LISTED),
         None if plan is None else os.fspath(plan),
+        None,
+        (),
     )
     return PackReport(**report, bad=[], kept_jpeg=kept)
 
 
 def verify(
-    path: Path,
+    path: Paths,
     *,
     decode: bool = False,
     restore: bool = False,
@@ -289,6 +296,8 @@ def verify(
     masks: Sequence[str] = (),
     allow_unreadable: bool = False,
     ignore_labels: bool = False,
+    split: str | None = None,
+    fields: Rules | None = None,
 ) -> VerifyReport:
     """Reads a whole data set and compares every checksum. Faults are listed, not raised.
 
@@ -301,21 +310,25 @@ def verify(
         on_finding: called with the sample's name and a dict that describes the finding. If it returns true, the run
             ends.
         labels, masks, allow_unreadable, ignore_labels: for a plain folder, as for :class:`Dataset`.
+        split, fields: for tars, as for :class:`Dataset`.
     """
     findings: list[dict[str, Any]] = []
+    text = path_text(path)
     error, counts = _native.verify(
-        os.fspath(path),
+        text,
         None if labels is None else os.fspath(labels),
         mask_columns(masks),
         allow_unreadable,
         bool(ignore_labels),
+        split,
+        member_rules(fields),
         decode,
         restore,
         max(1, _options.workers(num_workers)),
         progress,
         collector(findings, on_finding),
     )
-    if error is not None and (not findings or not os.path.exists(path)):
+    if error is not None and (not findings or (counts["n_samples"] == 0 and not os.path.exists(text))):
         raise from_parts(error)  # verification was not possible
     return VerifyReport(ok=error is None, **counts, findings=findings)
 

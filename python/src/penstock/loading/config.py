@@ -26,7 +26,7 @@ from .table import GROUPS, PLAIN, ROWS
 KIND = "penstock loader"
 VERSION = 1
 _ABSENT = "absent"
-_DATASET = ("path", "labels", "allow_unreadable", "masks", "files", "ignore_labels")
+_DATASET = ("path", "labels", "allow_unreadable", "masks", "files", "ignore_labels", "split", "fields")
 
 
 class _NoPlainForm(Exception):

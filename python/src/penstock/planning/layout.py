@@ -51,20 +51,21 @@ def measure(
         progress: called with a line before each layout.
 
     Returns a dict: "samples" and "nbytes" of those that were read, "packed_here" (whether a folder was packed for it),
-    "pack_seconds" of one sample then, "notes", and "layouts", each with "layout" ("folder" or "packed"), "order" ("shuffled" or
-    "pages"), "samples_per_second" with "low" and "high", "nbytes_per_second", "reads_per_second", and "cpu_seconds" of a sample.
+    "pack_seconds" of one sample then, "notes", and "layouts", each with "layout" ("folder", "tar" or "packed"), "order"
+    ("shuffled" or "pages"), "samples_per_second" with "low" and "high", "nbytes_per_second", "reads_per_second", and
+    "cpu_seconds" of a sample.
     """
     say = progress or (lambda line: None)
     dataset = data if isinstance(data, Dataset) else Dataset(data)
     if field not in dataset.fields:
         raise ArgumentError(f"{dataset.path} has no field {field!r}: there are {', '.join(dataset.fields)}")
     part, nbytes = _part(dataset, field)
-    found: dict[str, Any] = {"samples": len(part), "nbytes": nbytes, "packed_here": dataset.is_folder}
+    found: dict[str, Any] = {"samples": len(part), "nbytes": nbytes, "packed_here": not dataset.is_packed}
     found.update(notes=[], layouts=[])
-    sources = [("folder" if dataset.is_folder else "packed", part)]
-    each = seconds / (len(ORDERS) * (2 if dataset.is_folder else 1))
+    sources = [(dataset.kind, part)]
+    each = seconds / (len(ORDERS) * (1 if dataset.is_packed else 2))
     with contextlib.ExitStack() as stack:
-        if dataset.is_folder:
+        if not dataset.is_packed:
             say(f"packing {len(part)} files for the comparison")
             place = stack.enter_context(scratch_directory("layout", _beside(dataset.path, found["notes"])))
             packed, found["pack_seconds"] = _packed(part, field, os.path.join(place, "packed.pst"))

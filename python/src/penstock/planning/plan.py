@@ -313,7 +313,7 @@ def training_side(loader: Loader) -> int:
 def _layout_fits(dataset: Dataset, notes: list[str], say: Callable[[str], Any]) -> bool:
     """Whether the files that are packed for the comparison of layouts fit on the disk."""
     try:
-        if dataset.is_folder:
+        if not dataset.is_packed:
             _plan_layout.need_room(dataset)
     except NoSpaceError as error:
         notes.append(f"layouts were not measured: {error.text}")

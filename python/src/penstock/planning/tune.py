@@ -17,7 +17,7 @@ from ..base import options, outputs
 from ..base.public import public
 from ..base.units import amount, duration, size
 from ..data import pack as packing
-from ..data.dataset import Dataset
+from ..data.dataset import Dataset, rules_text
 from ..errors import ArgumentError, ExistsError, PenstockError
 from ..loading import plan_file as _plan_file
 from ..loading.loader import Loader
@@ -225,7 +225,7 @@ class _Places:
 
     def __init__(self, dataset: Dataset, path: str, out: Any, plan_file: Any, report_file: Any) -> None:
         self.dataset = dataset
-        if dataset.is_folder:
+        if not dataset.is_packed:
             self.target = os.path.abspath(os.fspath(out)) if out is not None else text.packed_path(path)
             self._check_new()
         elif out is not None:
@@ -279,7 +279,7 @@ class _Places:
 
     def _need_room(self, nbytes: float) -> None:
         """NoSpaceError: so many bytes of samples do not fit beside what is there."""
-        if self.dataset.is_folder:
+        if not self.dataset.is_packed:
             outputs.need_room(self.target, nbytes, f"Packing {self.dataset.path}", "free some, or give another out")
         else:
             outputs.need_room(self.target, nbytes, f"Changing {self.target} in place, where the old state stays until the end,",
@@ -307,20 +307,22 @@ class _Places:
 
     def resume(self, plan_file: str) -> str:
         """Returns the command that goes on with what was interrupted, or begins it anew."""
-        if not self.dataset.is_folder:
+        if self.dataset.is_packed:
             return f"go on with: penstock repack {shlex.quote(self.target)} --plan {shlex.quote(plan_file)}"
         anew = _makes_smaller(plan_file)
-        words = ["penstock", "pack", self.dataset.path, self.target, "--plan", plan_file, *([] if anew else ["--resume"])]
-        _, labels, allow_unreadable, masks, _, ignore_labels = self.dataset._arguments
+        path, labels, allow_unreadable, masks, _, ignore_labels, split, fields = self.dataset._arguments
+        words = ["penstock", "pack", path, self.target, "--plan", plan_file, *([] if anew else ["--resume"])]
         words += ["--labels", labels] if labels else []
         words += ["--masks", ",".join(masks)] if masks else []
         words += ["--allow-unreadable"] if allow_unreadable else []
         words += ["--ignore-labels"] if ignore_labels else []
+        words += ["--split", split] if split else []
+        words += ["--members", rules_text(fields)] if fields else []
         return ("nothing is left of the packing; begin anew with: " if anew else "go on with: ") + " ".join(map(shlex.quote, words))
 
     def write(self) -> None:
         """Packs the folder as it was opened, or repacks the data set."""
-        if not self.dataset.is_folder:
+        if self.dataset.is_packed:
             packing.repack(self.target, plan=self.plan_file)
         elif _makes_smaller(self.plan_file):
             self._pack_whole()
@@ -328,10 +330,10 @@ class _Places:
             self._pack(self.target)
 
     def _pack(self, target: str) -> None:
-        path, labels, allow_unreadable, masks, _, ignore_labels = self.dataset._arguments
+        path, labels, allow_unreadable, masks, _, ignore_labels, split, fields = self.dataset._arguments
         packing.pack(
             path, target, labels=labels, allow_unreadable=allow_unreadable, masks=masks, ignore_labels=ignore_labels,
-            plan=self.plan_file,
+            split=split, fields=fields, plan=self.plan_file,
         )  # fmt: skip
 
     def _pack_whole(self) -> None:
@@ -361,7 +363,7 @@ def _agreed(tuned: Tuned, places: _Places, ask: Callable[[str], bool] | None) ->
     convert = tuned.plan.data["convert"]
     places._need_room(convert["nbytes"])
     about = f"write {size(convert['nbytes'])}, in about {duration(convert['seconds'])}?"
-    folder = places.dataset.is_folder
+    folder = not places.dataset.is_packed
     question = f"pack {tuned.data} to {places.target}: {about}" if folder else f"change {tuned.data} in place: {about}"
     disturbed = text.warnings(tuned.plan.data)
     smaller = [f"{places.target} will have images after Resize({side}); only {tuned.data} keeps the whole ones."

@@ -34,7 +34,8 @@ class Usual:
         transforms: of the loader; None: RandomResizedCrop, flip and Normalize for data sets with images.
         size: side of the crop where nothing else is said of the transforms, or (height, width); None: 224.
         fields, per_box: of the loader; None: all fields, and no field with a row for each box.
-        labels, masks, allow_unreadable, ignore_labels: of the data set, as :class:`penstock.Dataset` has them.
+        labels, masks, allow_unreadable, ignore_labels, split, members: of the data set, as :class:`penstock.Dataset` has them;
+            members are its `fields`.
     """
 
     batch_size: int | None = None
@@ -47,6 +48,8 @@ class Usual:
     masks: Sequence[str] = ()
     allow_unreadable: bool = False
     ignore_labels: bool = False
+    split: str | None = None
+    members: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.transforms is not None and self.size is not None:
@@ -58,8 +61,9 @@ class Usual:
             dataset = data
         else:
             dataset = Dataset(
-                data, labels=self.labels, masks=self.masks, allow_unreadable=self.allow_unreadable, ignore_labels=self.ignore_labels
-            )
+                data, labels=self.labels, masks=self.masks, allow_unreadable=self.allow_unreadable,
+                ignore_labels=self.ignore_labels, split=self.split, fields=self.members,
+            )  # fmt: skip
         assumed: dict[str, str] = {}
         batch_size = self._batch_of(dataset, assumed)
         chain = self._chain_of(dataset, assumed)

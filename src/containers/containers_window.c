@@ -1,0 +1,175 @@
+/* containers_window.c - reads the pieces of a file alone, or the file through: the faster way.
+ *
+ * In: pieces in the order of their offsets, or nearly so. Out: their bytes in one buffer.
+ *
+ * A phase is some pieces that are read in one way, and its time. After a phase the other way is
+ * tried for a short one, and the faster way per piece goes on for a long one. Where a piece takes
+ * less than FAST_NS, as in the page cache, the pieces are read alone and nothing is tried. */
+#include "containers/containers_window.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/files/read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+enum {
+    HEAD_NBYTES = 512,         /* of a read of one piece alone */
+    NEAR_NBYTES = 8 << 10,     /* pieces that lie closer are read many at a time */
+    SEVERAL_NBYTES = 64 << 10, /* of such a read */
+    FAR_NBYTES = 8 << 20,      /* a gap that is longer is passed over, not read */
+    TRIAL = 64,                /* pieces of a short phase */
+    PHASE = 4096,              /* pieces of a long one */
+    FAST_NS = 20000,
+};
+
+static ssize_t file_read(void *context, void *bytes, size_t nbytes, uint64_t offset)
+{
+    return psti_read_at(*(const int *)context, bytes, nbytes, offset);
+}
+
+static void file_advise(void *context, bool reads_through)
+{
+    (void)posix_fadvise(*(const int *)context, 0, 0,
+                        reads_through ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_RANDOM);
+}
+
+struct psti_walk_source psti_containers_source_file(const int *fd, uint64_t nbytes,
+                                                    const char *path)
+{
+    return (struct psti_walk_source){
+        .read = file_read,
+        .advise = file_advise,
+        .context = (void *)(uintptr_t)fd, /* not written to */
+        .nbytes = nbytes,
+        .path = path,
+    };
+}
+
+static void advise(const struct psti_window *window)
+{
+    if (window->source->advise != NULL)
+        window->source->advise(window->source->context, window->reads_through);
+}
+
+enum pst_status psti_containers_window_open(struct psti_window *window,
+                                            const struct psti_walk_source *source,
+                                            struct pst_error *err)
+{
+    *window = (struct psti_window){
+        .source = source, .bytes = psti_alloc(PSTI_WINDOW_NBYTES), .clock_ns = psti_clock_ns};
+    if (window->bytes == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "containers", "out of memory to read %s",
+                         source->path);
+    window->n_phase = TRIAL;
+    window->begun_ns = psti_clock_ns();
+    advise(window);
+    return PST_OK;
+}
+
+void psti_containers_window_close(struct psti_window *window)
+{
+    psti_free(window->bytes);
+    *window = (struct psti_window){0};
+}
+
+/* Begins a phase. */
+static void begin(struct psti_window *window, bool reads_through, bool is_trial, int64_t now)
+{
+    if (reads_through != window->reads_through) {
+        window->reads_through = reads_through;
+        advise(window);
+    }
+    window->is_trial = is_trial;
+    window->n_phase = is_trial ? TRIAL : PHASE;
+    window->n_pieces = 0;
+    window->begun_ns = now;
+    window->first = window->last;
+}
+
+/* Counts a piece. At the end of a phase it chooses the way of the next one. */
+static void count(struct psti_window *window)
+{
+    uint32_t n = ++window->n_pieces;
+    if (n % TRIAL != 0 || n < window->n_phase)
+        return;
+    /* A way that reads much at a time is judged after some reads. */
+    bool is_short = window->reads_through && window->last - window->first < FAR_NBYTES;
+    if (window->is_trial && is_short && n < PHASE)
+        return;
+    int64_t now = window->clock_ns();
+    double ns = (double)(now - window->begun_ns) / n;
+    if (window->is_trial) {
+        begin(window, window->reads_through == (ns < window->other_ns), false, now);
+    } else if (!window->reads_through && ns < FAST_NS) {
+        begin(window, false, false, now);
+    } else {
+        window->other_ns = ns;
+        begin(window, !window->reads_through, true, now);
+    }
+}
+
+/* Returns how many bytes to read for a piece of `nbytes` at `offset`. */
+static size_t read_nbytes(const struct psti_window *window, uint64_t offset, size_t nbytes)
+{
+    if (window->reads_through)
+        return PSTI_WINDOW_NBYTES;
+    uint64_t gap = (offset - window->first) / (window->n_pieces + 1);
+    size_t wished = gap < NEAR_NBYTES ? SEVERAL_NBYTES : HEAD_NBYTES;
+    return nbytes > wished ? nbytes : wished;
+}
+
+/* Reads `nbytes` at `offset` into the window. */
+static enum pst_status fill(struct psti_window *window, uint64_t offset, size_t nbytes,
+                            struct pst_error *err)
+{
+    const struct psti_walk_source *source = window->source;
+    if (nbytes > source->nbytes - offset)
+        nbytes = (size_t)(source->nbytes - offset);
+    ssize_t got = source->read(source->context, window->bytes, nbytes, offset);
+    window->at = offset;
+    window->n = got > 0 ? (size_t)got : 0;
+    if (got < 0)
+        return psti_fail_os(err, errno, "containers", source->path, (int64_t)offset,
+                            "cannot read %zu bytes", nbytes);
+    return PST_OK;
+}
+
+/* Reads on from the window's end until the piece's beginning is in the window. */
+static enum pst_status read_through(struct psti_window *window, uint64_t offset,
+                                    struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    while (status == PST_OK && window->n > 0 && window->at + window->n <= offset)
+        status = fill(window, window->at + window->n, PSTI_WINDOW_NBYTES, err);
+    return status;
+}
+
+enum pst_status psti_containers_window_get(struct psti_window *window, uint64_t offset,
+                                           size_t nbytes, const uint8_t **bytes,
+                                           struct pst_error *err)
+{
+    const struct psti_walk_source *source = window->source;
+    if (offset > source->nbytes || nbytes > source->nbytes - offset)
+        return psti_fail_at(err, PST_ERROR_TRUNCATED, "containers", source->path, (int64_t)offset,
+                            "the file ends here, where %zu bytes are expected", nbytes);
+    enum pst_status status = PST_OK;
+    uint64_t end = window->at + window->n;
+    if (window->reads_through && window->n > 0 && offset >= end && offset - end < FAR_NBYTES)
+        status = read_through(window, offset, err);
+    if (status == PST_OK && (offset < window->at || offset + nbytes > window->at + window->n))
+        status = fill(window, offset, read_nbytes(window, offset, nbytes), err);
+    if (status != PST_OK)
+        return status;
+    if (nbytes > window->n - (size_t)(offset - window->at))
+        return psti_fail_at(err, PST_ERROR_TRUNCATED, "containers", source->path, (int64_t)offset,
+                            "the file became shorter while it was read");
+    *bytes = window->bytes + (offset - window->at);
+    if (offset < window->first)
+        window->first = offset;
+    window->last = offset;
+    count(window);
+    return PST_OK;
+}

@@ -1,0 +1,559 @@
+/* containers_writer.c - collects columns in files without names, and joins them to an index.
+ *
+ * In: files, fields and samples, in order. Out: the index (format_container.h).
+ *
+ * Every column grows in a file of its own beside the index. A field that comes up late begins
+ * behind a hole, which reads as zeros: "no value". At the end the columns are copied behind each
+ * other. */
+#include "containers/containers_writer.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/fault.h"
+#include "base/files/blocks.h"
+#include "base/files/read.h"
+#include "base/hash.h"
+#include "format/format_container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROOM "containers"
+enum {
+    COLUMN_BUFFER_NBYTES = 1 << 16,
+    COPY_NBYTES = 1 << 18,
+    VALUE_LIMIT = 1 << 16, /* of bytes that the index holds for one item */
+};
+
+/* One field, and where its columns grow. */
+struct column {
+    struct pst_field field;
+    struct psti_output rows, shapes;
+    uint64_t n_values; /* samples that have one */
+    uint64_t max_item_nbytes, max_decoded_nbytes;
+    uint64_t first_without; /* the first sample that has none; UINT64_MAX: not known of any */
+    uint32_t n_dims;
+    uint32_t shape[PST_MAX_NDIM]; /* of the first value */
+    bool shapes_differ;
+};
+
+struct psti_containers_writer {
+    char *path;
+    bool is_made, is_finished; /* the file at `path` */
+    uint64_t n_samples;
+    uint32_t n_fields, n_files;
+    uint64_t names_nbytes, values_nbytes, paths_nbytes;
+    struct psti_output names, name_offsets, values, files, paths;
+    struct column columns[PST_MAX_FIELDS];
+    struct psti_hash_pair bytes;            /* the identity of the bytes */
+    char without_name[PST_MAX_FIELDS][128]; /* of the sample columns[i].first_without */
+};
+
+static int open_nameless(const char *path)
+{
+    char name[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int n = snprintf(name, sizeof name, "%.*s", slash == NULL ? 1 : (int)(slash - path + 1),
+                     slash == NULL ? "." : path);
+    if (n < 0 || (size_t)n + 24 >= sizeof name) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    int fd = open(name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+        return fd;
+    /* The file system has no files without names. */
+    memcpy(name + n, "/.penstock-XXXXXX", sizeof "/.penstock-XXXXXX");
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(name);
+    return fd;
+}
+
+/* Opens the file of a column that begins `offset` bytes behind its start. */
+static enum pst_status grow(const struct psti_containers_writer *writer, uint64_t offset,
+                            struct psti_output *out, struct pst_error *err)
+{
+    enum pst_status status =
+        psti_output_prepare(out, ROOM, writer->path, offset, COLUMN_BUFFER_NBYTES, err);
+    if (status != PST_OK)
+        return status;
+    out->fd = psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : open_nameless(writer->path);
+    if (out->fd >= 0)
+        return PST_OK;
+    status = psti_fail_os(err, errno, ROOM, writer->path, -1, "cannot write an index there");
+    psti_output_close(out);
+    return status;
+}
+
+static struct psti_output *const_outputs(struct psti_containers_writer *writer, int i)
+{
+    struct psti_output *all[] = {&writer->names, &writer->name_offsets, &writer->values,
+                                 &writer->files, &writer->paths};
+    return i < (int)(sizeof all / sizeof all[0]) ? all[i] : NULL;
+}
+
+enum pst_status psti_containers_writer_open(const char *path, struct psti_containers_writer **out,
+                                            struct pst_error *err)
+{
+    struct psti_containers_writer *writer = psti_calloc(1, sizeof *writer);
+    *out = writer;
+    if (writer == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to make an index");
+    for (int i = 0; const_outputs(writer, i) != NULL; i++)
+        const_outputs(writer, i)->fd = -1;
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
+        writer->columns[i].rows.fd = writer->columns[i].shapes.fd = -1;
+    psti_hash_pair_begin(&writer->bytes);
+    writer->path = psti_strdup(path);
+    enum pst_status status =
+        writer->path == NULL ? psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to make an index")
+                             : PST_OK;
+    for (int i = 0; status == PST_OK && const_outputs(writer, i) != NULL; i++)
+        status = grow(writer, 0, const_outputs(writer, i), err);
+    if (status != PST_OK)
+        psti_containers_writer_close(out);
+    return status;
+}
+
+void psti_containers_writer_close(struct psti_containers_writer **writer)
+{
+    struct psti_containers_writer *closed = *writer;
+    *writer = NULL;
+    if (closed == NULL)
+        return;
+    for (int i = 0; const_outputs(closed, i) != NULL; i++)
+        psti_output_close(const_outputs(closed, i));
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++) {
+        psti_output_close(&closed->columns[i].rows);
+        psti_output_close(&closed->columns[i].shapes);
+    }
+    if (closed->is_made && !closed->is_finished)
+        unlink(closed->path);
+    psti_free(closed->path);
+    psti_free(closed);
+}
+
+uint64_t psti_containers_writer_n_samples(const struct psti_containers_writer *writer)
+{
+    return writer->n_samples;
+}
+
+enum pst_status psti_containers_writer_file(struct psti_containers_writer *writer, const char *path,
+                                            uint64_t file_nbytes, uint64_t stamp,
+                                            uint64_t sampled_hash, struct pst_error *err)
+{
+    uint8_t printed[PSTI_CONTAINER_FILE_NBYTES], facts[16];
+    struct psti_container_file file = {.nbytes = file_nbytes,
+                                       .stamp = stamp,
+                                       .first_sample = writer->n_samples,
+                                       .sampled = sampled_hash,
+                                       .path = writer->paths_nbytes};
+    size_t nbytes = strlen(path) + 1;
+    if (writer->n_files + 1 >= PST_FILE_NONE)
+        return psti_fail(err, PST_ERROR_LIMIT, ROOM, "more than 4294967294 files");
+    psti_store_u64(facts, file.nbytes);
+    psti_store_u64(facts + 8, file.sampled);
+    psti_hash_pair_update(&writer->bytes, facts, sizeof facts);
+    psti_format_print_container_file(&file, printed);
+    enum pst_status status = psti_output_append(&writer->files, printed, sizeof printed, err);
+    if (status == PST_OK)
+        status = psti_output_append(&writer->paths, path, nbytes, err);
+    writer->paths_nbytes += nbytes;
+    writer->n_files++;
+    return status;
+}
+
+static uint64_t row_nbytes(const struct pst_field *field)
+{
+    return psti_format_has_items(field->type) ? PSTI_CONTAINER_ITEM_NBYTES : 8;
+}
+
+enum pst_status psti_containers_writer_field(struct psti_containers_writer *writer,
+                                             const struct pst_field *field, uint32_t *i_field,
+                                             struct pst_error *err)
+{
+    if (writer->n_fields == PST_MAX_FIELDS)
+        return psti_fail(err, PST_ERROR_LIMIT, ROOM,
+                         "the samples have more than %d fields: choose by `fields`",
+                         PST_MAX_FIELDS);
+    const char *problem = psti_format_field_problem(field);
+    if (problem != NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "field \"%.63s\" %s", field->name, problem);
+    for (uint32_t i = 0; i < writer->n_fields; i++)
+        if (strcmp(writer->columns[i].field.name, field->name) == 0)
+            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "two fields are named \"%s\"",
+                             field->name);
+    struct column *column = &writer->columns[writer->n_fields];
+    column->field = *field;
+    column->first_without = writer->n_samples > 0 ? 0 : UINT64_MAX;
+    enum pst_status status =
+        grow(writer, writer->n_samples * row_nbytes(field), &column->rows, err);
+    if (status == PST_OK)
+        *i_field = writer->n_fields++;
+    return status;
+}
+
+void psti_containers_writer_restate(struct psti_containers_writer *writer, uint32_t i_field,
+                                    const struct pst_field *field)
+{
+    writer->columns[i_field].field = *field;
+}
+
+/* Takes the shape of an array. The first one decides how many dimensions there are. */
+static enum pst_status put_shape(struct psti_containers_writer *writer, struct column *column,
+                                 const struct psti_container_value *value, const char *name,
+                                 struct pst_error *err)
+{
+    uint8_t row[4 * PST_MAX_NDIM] = {0};
+    if (column->n_values == 0) {
+        column->n_dims = value->ndim;
+        memcpy(column->shape, value->shape, sizeof column->shape);
+        if (value->ndim == 0)
+            return PST_OK;
+        enum pst_status status =
+            grow(writer, writer->n_samples * 4 * (uint64_t)value->ndim, &column->shapes, err);
+        if (status != PST_OK)
+            return status;
+    }
+    if (value->ndim != column->n_dims)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM,
+                         "the array of field \"%s\" in sample \"%.200s\" has %u dimensions, those "
+                         "before it have %u: take the field as bytes",
+                         column->field.name, name, value->ndim, column->n_dims);
+    column->shapes_differ |=
+        memcmp(column->shape, value->shape, value->ndim * sizeof value->shape[0]) != 0;
+    for (uint32_t i = 0; i < value->ndim; i++)
+        psti_store_u32(row + 4 * i, value->shape[i]);
+    return value->ndim == 0
+               ? PST_OK
+               : psti_output_append(&column->shapes, row, 4 * (size_t)value->ndim, err);
+}
+
+static enum pst_status put_item(struct psti_containers_writer *writer, struct column *column,
+                                const struct psti_container_value *value, const char *name,
+                                struct pst_error *err)
+{
+    uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
+    struct psti_container_item item = {.place = PSTI_CONTAINER_IN_FILE,
+                                       .deflated = value->coding == PSTI_CODING_DEFLATE,
+                                       .offset = value->offset,
+                                       .nbytes = value->nbytes,
+                                       .decoded_nbytes = value->decoded_nbytes};
+    enum pst_status status = PST_OK;
+    if (value->bytes != NULL || value->decoded_nbytes == 0) {
+        if (value->nbytes > VALUE_LIMIT)
+            return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "a value is too long for the index");
+        item = (struct psti_container_item){.place = PSTI_CONTAINER_IN_INDEX,
+                                            .offset = writer->values_nbytes,
+                                            .nbytes = value->bytes != NULL ? value->nbytes : 0};
+        if (item.nbytes > 0)
+            status = psti_output_append(&writer->values, value->bytes, (size_t)item.nbytes, err);
+        writer->values_nbytes += item.nbytes;
+    } else if (value->offset >= PSTI_CONTAINER_OFFSET_LIMIT ||
+               value->nbytes >= PSTI_CONTAINER_NBYTES_LIMIT ||
+               value->decoded_nbytes >= PSTI_CONTAINER_NBYTES_LIMIT) {
+        return psti_fail(err, PST_ERROR_LIMIT, ROOM,
+                         "field \"%s\" of sample \"%.200s\" has %" PRIu64 " bytes at %" PRIu64
+                         ": an index holds up to 1 TiB within the first 256 TiB of a file",
+                         column->field.name, name, value->decoded_nbytes, value->offset);
+    }
+    if (item.nbytes > column->max_item_nbytes)
+        column->max_item_nbytes = item.nbytes;
+    if (item.deflated && item.decoded_nbytes > column->max_decoded_nbytes)
+        column->max_decoded_nbytes = item.decoded_nbytes;
+    psti_format_print_container_item(&item, row);
+    if (status == PST_OK && column->field.type == PST_FIELD_ARRAY)
+        status = put_shape(writer, column, value, name, err);
+    return status == PST_OK ? psti_output_append(&column->rows, row, sizeof row, err) : status;
+}
+
+/* Adds the value to its column, and what is known of it to the identity. */
+static enum pst_status put_value(struct psti_containers_writer *writer,
+                                 const struct psti_container_value *value, const char *name,
+                                 struct pst_error *err)
+{
+    struct column *column = &writer->columns[value->i_field];
+    uint8_t row[8], facts[24];
+    enum pst_status status;
+    psti_store_u64(facts, value->i_field);
+    psti_store_u64(facts + 8, value->decoded_nbytes);
+    psti_store_u64(facts + 16, value->facts);
+    psti_hash_pair_update(&writer->bytes, facts, sizeof facts);
+    if (psti_format_has_items(column->field.type)) {
+        status = put_item(writer, column, value, name, err);
+    } else {
+        if (column->field.type == PST_FIELD_INT)
+            psti_store_u64(row, (uint64_t)value->int_value);
+        else
+            memcpy(row, &value->float_value, sizeof row);
+        status = psti_output_append(&column->rows, row, sizeof row, err);
+    }
+    column->n_values++;
+    return status;
+}
+
+/* Adds "no value". */
+static enum pst_status put_nothing(struct psti_containers_writer *writer, uint32_t i_field,
+                                   const char *name, struct pst_error *err)
+{
+    static const uint8_t zeros[4 * PST_MAX_NDIM] = {0};
+    struct column *column = &writer->columns[i_field];
+    if (column->first_without == UINT64_MAX) {
+        column->first_without = writer->n_samples;
+        snprintf(writer->without_name[i_field], sizeof writer->without_name[i_field], "%s", name);
+    }
+    enum pst_status status =
+        psti_output_append(&column->rows, zeros, row_nbytes(&column->field), err);
+    if (status == PST_OK && column->shapes.fd >= 0)
+        status = psti_output_append(&column->shapes, zeros, 4 * (size_t)column->n_dims, err);
+    return status;
+}
+
+enum pst_status psti_containers_writer_sample(struct psti_containers_writer *writer,
+                                              const char *name,
+                                              const struct psti_container_value *values, uint32_t n,
+                                              struct pst_error *err)
+{
+    const struct psti_container_value *of[PST_MAX_FIELDS] = {NULL};
+    uint8_t offset[8];
+    size_t nbytes = strlen(name);
+    const char *problem = psti_format_name_problem(name, nbytes);
+    if (problem != NULL)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
+                         "the key of sample %" PRIu64 " cannot name a sample: it %s",
+                         writer->n_samples, problem);
+    if (writer->n_files == 0)
+        return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "a sample lies in no file");
+    for (uint32_t i = 0; i < n; i++)
+        of[values[i].i_field] = &values[i];
+    psti_hash_pair_update(&writer->bytes, name, nbytes + 1);
+    psti_store_u64(offset, writer->names_nbytes);
+    enum pst_status status = psti_output_append(&writer->name_offsets, offset, sizeof offset, err);
+    if (status == PST_OK)
+        status = psti_output_append(&writer->names, name, nbytes + 1, err);
+    for (uint32_t i = 0; status == PST_OK && i < writer->n_fields; i++)
+        status =
+            of[i] != NULL ? put_value(writer, of[i], name, err) : put_nothing(writer, i, name, err);
+    writer->names_nbytes += nbytes + 1;
+    writer->n_samples++;
+    return status;
+}
+
+/* End ----------------------------------------------------------------------- */
+
+/* Copies the first `nbytes` of a column; what was never written reads as zeros. */
+static enum pst_status copy(struct psti_output *from, uint64_t nbytes, struct psti_block_output *to,
+                            uint8_t *piece, struct pst_error *err)
+{
+    enum pst_status status = from->fd < 0 ? PST_OK : psti_output_flush(from, err);
+    for (uint64_t at = 0; status == PST_OK && at < nbytes;) {
+        size_t n = nbytes - at < COPY_NBYTES ? (size_t)(nbytes - at) : COPY_NBYTES;
+        ssize_t got = from->fd < 0 ? 0 : psti_read_at(from->fd, piece, n, at);
+        if (got < 0)
+            return psti_fail_os(err, errno, ROOM, from->path, (int64_t)at,
+                                "cannot read a column of the index back");
+        memset(piece + got, 0, n - (size_t)got);
+        status = psti_blocks_put(to, piece, n, err);
+        at += n;
+    }
+    return status;
+}
+
+/* Every int and float field must have a value in every sample. */
+static enum pst_status check_values(const struct psti_containers_writer *writer,
+                                    struct pst_error *err)
+{
+    for (uint32_t i = 0; i < writer->n_fields; i++) {
+        const struct column *column = &writer->columns[i];
+        if (psti_format_has_items(column->field.type) || column->n_values == writer->n_samples)
+            continue;
+        if (writer->without_name[i][0] == 0)
+            return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
+                             "sample %" PRIu64 " has no value of field \"%s\", others have: leave "
+                             "the field out by `fields`, or take it as text",
+                             column->first_without, column->field.name);
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
+                         "sample %" PRIu64 " (\"%s\") has no value of field \"%s\", others have: "
+                         "leave the field out by `fields`, or take it as text",
+                         column->first_without, writer->without_name[i], column->field.name);
+    }
+    return PST_OK;
+}
+
+static void state_fields(struct psti_containers_writer *writer, struct psti_container_field *fields)
+{
+    for (uint32_t i = 0; i < writer->n_fields; i++) {
+        struct column *column = &writer->columns[i];
+        fields[i] = (struct psti_container_field){.field = column->field,
+                                                  .max_item_nbytes = column->max_item_nbytes,
+                                                  .max_decoded_nbytes = column->max_decoded_nbytes};
+        if (column->field.type != PST_FIELD_ARRAY || column->n_dims == 0)
+            continue;
+        bool is_fixed = !column->shapes_differ && column->n_values == writer->n_samples;
+        for (uint32_t d = 0; d < column->n_dims; d++)
+            is_fixed = is_fixed && column->shape[d] > 0;
+        if (!is_fixed) {
+            fields[i].n_dims = column->n_dims;
+            continue;
+        }
+        fields[i].field.ndim = (uint8_t)column->n_dims;
+        memcpy(fields[i].field.shape, column->shape, 4 * (size_t)column->n_dims);
+    }
+}
+
+/* The identity of the samples, whose parts are hashed where they are copied. */
+static enum pst_status put_columns(struct psti_containers_writer *writer,
+                                   const struct psti_container_header *header,
+                                   const struct psti_container_field *fields,
+                                   struct psti_block_output *to, struct psti_hash_pair *samples,
+                                   uint8_t *piece, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
+        struct column *column = &writer->columns[i];
+        status = psti_blocks_pad_to(to, fields[i].column_offset, err);
+        if (!psti_format_has_items(column->field.type)) {
+            psti_format_samples_field(samples, &column->field, 0);
+            to->hash = samples;
+        }
+        if (status == PST_OK)
+            status =
+                copy(&column->rows, writer->n_samples * row_nbytes(&column->field), to, piece, err);
+        to->hash = NULL;
+        if (status == PST_OK && fields[i].n_dims > 0)
+            status = psti_blocks_pad_to(to, fields[i].shapes_offset, err);
+        if (status == PST_OK && fields[i].n_dims > 0)
+            status =
+                copy(&column->shapes, writer->n_samples * 4 * fields[i].n_dims, to, piece, err);
+    }
+    if (status == PST_OK)
+        status = psti_blocks_pad_to(to, header->name_offsets_offset, err);
+    return status;
+}
+
+static enum pst_status put_payload(struct psti_containers_writer *writer,
+                                   struct psti_container_header *header,
+                                   const struct psti_container_field *fields,
+                                   struct psti_block_output *to, uint8_t *piece,
+                                   struct pst_error *err)
+{
+    struct psti_hash_pair samples;
+    uint8_t printed[PSTI_INDEX_FIELD_NBYTES], end[8];
+    enum pst_status status = PST_OK;
+    psti_format_samples_begin(&samples, writer->n_samples);
+    for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
+        psti_format_print_container_field(&fields[i], printed);
+        status = psti_blocks_put(to, printed, sizeof printed, err);
+    }
+    if (status == PST_OK)
+        status = psti_blocks_pad_to(to, header->files_offset, err);
+    if (status == PST_OK)
+        status = copy(&writer->files, (uint64_t)writer->n_files * PSTI_CONTAINER_FILE_NBYTES, to,
+                      piece, err);
+    if (status == PST_OK)
+        status = psti_blocks_pad_to(to, header->paths_offset, err);
+    if (status == PST_OK)
+        status = copy(&writer->paths, writer->paths_nbytes, to, piece, err);
+    if (status == PST_OK)
+        status = put_columns(writer, header, fields, to, &samples, piece, err);
+    psti_store_u64(end, writer->names_nbytes);
+    if (status == PST_OK)
+        status = copy(&writer->name_offsets, 8 * writer->n_samples, to, piece, err);
+    if (status == PST_OK)
+        status = psti_blocks_put(to, end, sizeof end, err);
+    if (status == PST_OK)
+        status = psti_blocks_pad_to(to, header->names_offset, err);
+    psti_format_samples_names(&samples);
+    to->hash = &samples;
+    if (status == PST_OK)
+        status = copy(&writer->names, writer->names_nbytes, to, piece, err);
+    to->hash = NULL;
+    psti_hash_pair_end(&samples, header->samples);
+    if (status == PST_OK)
+        status = psti_blocks_pad_to(to, header->values_offset, err);
+    if (status == PST_OK)
+        status = copy(&writer->values, writer->values_nbytes, to, piece, err);
+    return status == PST_OK ? psti_blocks_pad_to(to, header->blocks_offset, err) : status;
+}
+
+static enum pst_status write_file(struct psti_containers_writer *writer,
+                                  struct psti_container_header *header,
+                                  const struct psti_container_field *fields,
+                                  struct psti_output *file, struct pst_error *err)
+{
+    uint8_t printed[PSTI_INDEX_HEADER_NBYTES];
+    struct psti_block_output to = {0};
+    uint8_t *piece = psti_alloc(COPY_NBYTES);
+    enum pst_status status =
+        piece == NULL ? psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to write an index")
+                      : psti_blocks_open(&to, file, PSTI_INDEX_HEADER_NBYTES,
+                                         PSTI_INDEX_BLOCK_NBYTES, header->n_blocks, err);
+    if (status == PST_OK)
+        status = put_payload(writer, header, fields, &to, piece, err);
+    if (status == PST_OK)
+        status = psti_blocks_end(&to, &header->blocks_checksum, err);
+    psti_blocks_close(&to);
+    psti_free(piece);
+    if (status != PST_OK)
+        return status;
+    psti_format_print_container_header(header, printed);
+    status = psti_output_patch(file, 0, printed, sizeof printed, err);
+    return status == PST_OK ? psti_output_sync(file, err) : status;
+}
+
+static void hash_fields(struct psti_containers_writer *writer)
+{
+    uint8_t printed[PSTI_INDEX_FIELD_NBYTES];
+    for (uint32_t i = 0; i < writer->n_fields; i++) {
+        psti_format_print_field(&writer->columns[i].field, printed);
+        psti_hash_pair_update(&writer->bytes, printed, sizeof printed);
+    }
+}
+
+enum pst_status psti_containers_writer_finish(struct psti_containers_writer *writer,
+                                              enum psti_container_kind kind,
+                                              const uint8_t options[16], struct pst_error *err)
+{
+    struct psti_container_field fields[PST_MAX_FIELDS];
+    struct psti_output file = {.fd = -1};
+    struct psti_container_header header = {.law = PSTI_CONTAINER_LAW,
+                                           .kind = (uint32_t)kind,
+                                           .n_samples = writer->n_samples,
+                                           .n_fields = writer->n_fields,
+                                           .n_files = writer->n_files,
+                                           .paths_nbytes = writer->paths_nbytes,
+                                           .names_nbytes = writer->names_nbytes,
+                                           .values_nbytes = writer->values_nbytes};
+    if (writer->n_samples == 0 || writer->n_fields == 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "there is no sample in these files");
+    enum pst_status status = check_values(writer, err);
+    if (status != PST_OK)
+        return status;
+    memcpy(header.options, options, sizeof header.options);
+    state_fields(writer, fields);
+    hash_fields(writer);
+    psti_hash_pair_end(&writer->bytes, header.bytes);
+    if (!psti_format_container_layout(&header, fields))
+        return psti_fail(err, PST_ERROR_LIMIT, ROOM, "the index would be larger than 2^63 bytes");
+    status = psti_output_prepare(&file, ROOM, writer->path, 0, 1 << 20, err);
+    if (status != PST_OK)
+        return status;
+    file.fd = psti_fault(PSTI_FAULT_WRITE)
+                  ? (errno = ENOSPC, -1)
+                  : open(writer->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0666);
+    writer->is_made = file.fd >= 0;
+    status = file.fd < 0 ? psti_fail_os(err, errno, ROOM, writer->path, -1, "cannot make the index")
+                         : write_file(writer, &header, fields, &file, err);
+    writer->is_finished = status == PST_OK;
+    psti_output_close(&file);
+    return status;
+}

@@ -1,0 +1,71 @@
+/* containers_writer.h - writes the index of other people's files (docs/format-container.md).
+ *
+ * Files, fields and samples are given in order, once. Each column goes to a file of its own without
+ * a name while the walk runs, so that memory does not grow with the number of samples.
+ *
+ * One thread uses a writer at a time. */
+#ifndef PST_CONTAINERS_CONTAINERS_WRITER_H
+#define PST_CONTAINERS_CONTAINERS_WRITER_H
+
+#include "containers/containers.h"
+
+#include <penstock/dataset.h>
+
+struct psti_containers_writer;
+
+/* The value of one field of one sample. */
+struct psti_container_value {
+    uint32_t i_field;
+    /* Fields with items: either the place of the bytes in the sample's file, */
+    uint64_t offset, nbytes, decoded_nbytes;
+    enum psti_coding coding;
+    /* or, if `bytes` is set, nbytes bytes that the index itself holds (at most 64 KiB). */
+    const void *bytes;
+    /* PST_FIELD_ARRAY: the shape of the elements. */
+    uint8_t ndim;
+    uint32_t shape[PST_MAX_NDIM];
+    int64_t int_value;  /* PST_FIELD_INT */
+    double float_value; /* PST_FIELD_FLOAT */
+    /* What goes into the identity of the bytes beside name, field and sizes: what the container
+     * knows of the member, such as its checksum and its time. Paths and inodes do not. */
+    uint64_t facts;
+};
+
+/* Begins an index. `path`: a file that does not exist, in the folder where there is room. The
+ * index lies there after psti_containers_writer_finish, and whoever gave the path gives it its
+ * lasting name. */
+enum pst_status psti_containers_writer_open(const char *path, struct psti_containers_writer **out,
+                                            struct pst_error *err);
+/* Removes what was written if psti_containers_writer_finish did not succeed. *writer becomes NULL.
+ * NULL is fine. */
+void psti_containers_writer_close(struct psti_containers_writer **writer);
+
+/* Begins the next file: the samples that follow lie in it. `path` is relative to the data set's
+ * folder. stamp: base/files/stamp.h. sampled_hash: of some of its bytes, for the identity. */
+enum pst_status psti_containers_writer_file(struct psti_containers_writer *writer, const char *path,
+                                            uint64_t file_nbytes, uint64_t stamp,
+                                            uint64_t sampled_hash, struct pst_error *err);
+/* Adds a field, at any time: earlier samples have no value of it. Its n_classes and shape may be
+ * stated later (psti_containers_writer_restate). PST_ERROR_LIMIT: there are PST_MAX_FIELDS. */
+enum pst_status psti_containers_writer_field(struct psti_containers_writer *writer,
+                                             const struct pst_field *field, uint32_t *i_field,
+                                             struct pst_error *err);
+void psti_containers_writer_restate(struct psti_containers_writer *writer, uint32_t i_field,
+                                    const struct pst_field *field);
+/* Adds a sample. Fields that `values` does not name have no value in it.
+ *
+ * PST_ERROR_CORRUPT: the name cannot name a sample. */
+enum pst_status psti_containers_writer_sample(struct psti_containers_writer *writer,
+                                              const char *name,
+                                              const struct psti_container_value *values, uint32_t n,
+                                              struct pst_error *err);
+/* Writes the index and syncs it. `options`: 16 bytes that stand for what the user asked for.
+ *
+ * PST_ERROR_CORRUPT: there is no sample, or an int or float field lacks a value in some sample; the
+ * text names both. */
+enum pst_status psti_containers_writer_finish(struct psti_containers_writer *writer,
+                                              enum psti_container_kind kind,
+                                              const uint8_t options[16], struct pst_error *err);
+uint64_t psti_containers_writer_n_samples(const struct psti_containers_writer *writer);
+
+#endif

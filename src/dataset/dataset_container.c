@@ -1,0 +1,568 @@
+/* dataset_container.c - a data set in other people's files: answers by the index of ours.
+ *
+ * Open reads header, schema, table of files and their paths, and asks the file system once for each
+ * file. Rows, names and small values are read when needed, in checked blocks. An item is a part of
+ * a file, whose form is unknown until its first bytes are read, as in a folder. */
+#include "dataset/dataset_container.h"
+
+#include "dataset/dataset_blocks.h"
+#include "dataset/dataset_members.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/files/read.h"
+#include "base/files/stamp.h"
+#include "base/hash.h"
+#include "format/format_container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Limit of the table of files with their paths. */
+#define FILES_LIMIT_NBYTES ((uint64_t)1 << 32)
+enum { FD_PATH_CAP = 32 };
+
+struct container_dataset {
+    pst_dataset base;
+    char *folder;              /* of the files, absolute */
+    char *index_path;          /* for messages */
+    struct psti_blocks blocks; /* its cache changes while readers use it */
+    struct psti_container_header header;
+    struct psti_container_field fields[PST_MAX_FIELDS];
+    struct psti_container_file *files; /* [n_files] */
+    char *paths;                       /* their paths, each with its NUL */
+    _Atomic uint64_t *checked;         /* one bit for each file */
+};
+
+/* Compares the whole stamp: lists of many files keep half of one. */
+static bool is_as_it_was(const struct psti_container_file *file, const struct stat *st)
+{
+    return file->stamp == 0 || psti_stamp_make(st, file->stamp & 1) == file->stamp;
+}
+
+static const struct container_dataset *self_of(const pst_dataset *dataset)
+{
+    return (const struct container_dataset *)(const void *)dataset;
+}
+
+static enum pst_status in_index(const struct container_dataset *self, uint64_t offset,
+                                enum pst_status status, struct pst_error *err)
+{
+    if (err != NULL) {
+        psti_error_set_file(err, self->index_path);
+        err->offset = (int64_t)offset;
+    }
+    return status;
+}
+
+static enum pst_status corrupt(const struct container_dataset *self, uint64_t offset,
+                               const char *what, struct pst_error *err)
+{
+    psti_fail(err, PST_ERROR_CORRUPT, "dataset", "%s", what);
+    return in_index(self, offset, PST_ERROR_CORRUPT, err);
+}
+
+static enum pst_status get(const struct container_dataset *self, uint64_t offset, uint64_t nbytes,
+                           void *out, struct pst_error *err)
+{
+    struct psti_blocks *blocks = (struct psti_blocks *)&self->blocks;
+    enum pst_status status = psti_dataset_blocks_read(blocks, offset, nbytes, out, err);
+    if (status != PST_OK)
+        return in_index(self, err != NULL ? (uint64_t)err->offset : 0, status, err);
+    return PST_OK;
+}
+
+static enum pst_status container_sample_name(const pst_dataset *dataset, uint64_t sample,
+                                             char *name, struct pst_error *err)
+{
+    const struct container_dataset *self = self_of(dataset);
+    uint64_t table = self->header.name_offsets_offset + 8 * sample;
+    uint8_t between[16];
+    enum pst_status status = get(self, table, sizeof between, between, err);
+    if (status != PST_OK)
+        return status;
+    uint64_t start = psti_load_u64(between), end = psti_load_u64(between + 8);
+    if (end > self->header.names_nbytes || start >= end || end - start > PSTI_NAME_LIMIT)
+        return corrupt(self, table, "the index places a name outside of its names", err);
+    uint64_t at = self->header.names_offset + start;
+    status = get(self, at, end - start, name, err);
+    if (status != PST_OK)
+        return status;
+    size_t length = (size_t)(end - start - 1);
+    if (name[length] != 0 || psti_format_name_problem(name, length) != NULL)
+        return corrupt(self, at, "the index holds an impossible name", err);
+    return PST_OK;
+}
+
+/* The file in which a sample lies: the last one that begins at or before it. Files without samples
+ * begin where the next one does. */
+static uint32_t file_of(const struct container_dataset *self, uint64_t sample)
+{
+    uint32_t low = 0, high = self->header.n_files;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (self->files[middle].first_sample <= sample)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum pst_status read_shape(const struct container_dataset *self, uint32_t i_field,
+                                  uint64_t sample, struct pst_item *item, struct pst_error *err)
+{
+    const struct psti_container_field *field = &self->fields[i_field];
+    uint8_t row[4 * PST_MAX_NDIM];
+    if (field->n_dims == 0) {
+        item->ndim = field->field.ndim;
+        memcpy(item->shape, field->field.shape, sizeof item->shape);
+        return PST_OK;
+    }
+    size_t nbytes = 4 * (size_t)field->n_dims;
+    enum pst_status status = get(self, field->shapes_offset + sample * nbytes, nbytes, row, err);
+    item->ndim = (uint8_t)field->n_dims;
+    for (uint32_t i = 0; i < field->n_dims; i++)
+        item->shape[i] = psti_load_u32(row + 4 * i);
+    return status;
+}
+
+static enum pst_status find_item(const struct container_dataset *self, uint64_t sample,
+                                 uint32_t i_field, struct psti_container_item *found,
+                                 struct pst_error *err)
+{
+    uint64_t at = self->fields[i_field].column_offset + sample * PSTI_CONTAINER_ITEM_NBYTES;
+    uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
+    enum pst_status status = get(self, at, sizeof row, row, err);
+    if (status != PST_OK)
+        return status;
+    psti_format_parse_container_item(row, found);
+    uint64_t total = found->place == PSTI_CONTAINER_IN_INDEX
+                         ? self->header.values_nbytes
+                         : self->files[file_of(self, sample)].nbytes;
+    if (found->place != PSTI_CONTAINER_MISSING &&
+        !psti_range_fits(found->offset, found->nbytes, total))
+        return corrupt(self, at, "an item lies outside of its file", err);
+    const struct psti_container_field *field = &self->fields[i_field];
+    if (found->nbytes > field->max_item_nbytes ||
+        (found->deflated && found->decoded_nbytes > field->max_decoded_nbytes))
+        return corrupt(self, at, "the index contradicts itself on the size of an item", err);
+    return PST_OK;
+}
+
+static enum pst_status container_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                      uint32_t variant, struct pst_item *item,
+                                      struct pst_error *err)
+{
+    const struct container_dataset *self = self_of(dataset);
+    const struct pst_field *field = &dataset->fields[i_field];
+    struct psti_container_item found;
+    (void)variant;
+    enum pst_status status = find_item(self, sample, i_field, &found, err);
+    if (status != PST_OK)
+        return status;
+    item->i_file = PST_FILE_NONE;
+    if (found.place == PSTI_CONTAINER_MISSING)
+        return PST_OK;
+    item->form = psti_format_is_image(field->type) ? PST_FORM_NONE : PST_FORM_BYTES;
+    item->nbytes = found.nbytes;
+    if (found.place == PSTI_CONTAINER_IN_FILE) {
+        item->i_file = file_of(self, sample);
+        item->offset = found.offset;
+        item->coding = found.deflated ? PST_CODING_DEFLATE : PST_CODING_STORED;
+        item->decoded_nbytes = found.deflated ? found.decoded_nbytes : 0;
+        item->has_checksum = found.sum != 0;
+        item->checksum = found.sum;
+    }
+    if (field->type != PST_FIELD_ARRAY)
+        return PST_OK;
+    status = read_shape(self, i_field, sample, item, err);
+    if (status == PST_OK && !psti_dataset_item_fits(field, item))
+        return corrupt(self, self->fields[i_field].column_offset,
+                       "the index contradicts itself on the shape of an array", err);
+    return status;
+}
+
+static enum pst_status container_values(const pst_dataset *dataset, uint32_t i_field,
+                                        uint64_t first, uint64_t n, void *values,
+                                        struct pst_error *err)
+{
+    const struct container_dataset *self = self_of(dataset);
+    return get(self, self->fields[i_field].column_offset + 8 * first, 8 * n, values, err);
+}
+
+static enum pst_status container_int(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                     int64_t *value, struct pst_error *err)
+{
+    return container_values(dataset, i_field, sample, 1, value, err);
+}
+
+static enum pst_status container_float(const pst_dataset *dataset, uint64_t sample,
+                                       uint32_t i_field, double *value, struct pst_error *err)
+{
+    return container_values(dataset, i_field, sample, 1, value, err);
+}
+
+static const char *container_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
+{
+    (void)dataset;
+    (void)i_field;
+    (void)label;
+    return NULL;
+}
+
+const struct psti_container_header *psti_dataset_container_header(const pst_dataset *dataset)
+{
+    return &self_of(dataset)->header;
+}
+
+bool psti_dataset_can_check_bytes(const pst_dataset *dataset)
+{
+    return dataset->kind != PSTI_DATASET_CONTAINER || self_of(dataset)->header.has_sums;
+}
+
+uint64_t psti_dataset_container_column(const pst_dataset *dataset, uint32_t i_field)
+{
+    return self_of(dataset)->fields[i_field].column_offset;
+}
+
+uint64_t psti_dataset_container_first_sample(const pst_dataset *dataset, uint32_t i_file)
+{
+    return self_of(dataset)->files[i_file].first_sample;
+}
+
+const char *psti_dataset_container_file_name(const pst_dataset *dataset, uint32_t i_file)
+{
+    const struct container_dataset *self = self_of(dataset);
+    return self->paths + self->files[i_file].path;
+}
+
+uint32_t psti_dataset_container_kind(const pst_dataset *dataset)
+{
+    return self_of(dataset)->header.kind;
+}
+
+const char *psti_dataset_container_index(const pst_dataset *dataset, int *fd)
+{
+    const struct container_dataset *self = self_of(dataset);
+    *fd = self->blocks.fd;
+    return self->index_path;
+}
+
+static enum pst_status container_file_path(const pst_dataset *dataset, uint32_t i_file,
+                                           char *buffer, size_t capacity, struct pst_error *err)
+{
+    int n = snprintf(buffer, capacity, "%s/%s", self_of(dataset)->folder,
+                     psti_dataset_container_file_name(dataset, i_file));
+    if (n < 0 || (size_t)n >= capacity)
+        return psti_fail(err, PST_ERROR_LIMIT, "dataset",
+                         "the path of a file does not fit in %zu bytes", capacity);
+    return PST_OK;
+}
+
+static uint64_t container_file_stamp(const pst_dataset *dataset, uint32_t i_file)
+{
+    return self_of(dataset)->files[i_file].stamp;
+}
+
+static enum pst_status container_read_memory(const pst_dataset *dataset, uint64_t sample,
+                                             uint32_t i_field, uint64_t start, uint64_t nbytes,
+                                             void *buffer, struct pst_error *err)
+{
+    const struct container_dataset *self = self_of(dataset);
+    struct psti_container_item found;
+    enum pst_status status = find_item(self, sample, i_field, &found, err);
+    if (status == PST_OK && found.place == PSTI_CONTAINER_MISSING)
+        return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset", "the sample has no such value");
+    if (status != PST_OK || nbytes == 0)
+        return status;
+    return get(self, self->header.values_offset + found.offset + start, nbytes, buffer, err);
+}
+
+static void container_close(pst_dataset *dataset)
+{
+    struct container_dataset *self = (struct container_dataset *)(void *)dataset;
+    psti_dataset_blocks_close(&self->blocks);
+    psti_free(self->folder);
+    psti_free(self->index_path);
+    psti_free(self->files);
+    psti_free(self->paths);
+    psti_free((void *)self->checked);
+}
+
+enum pst_status psti_dataset_container_compare_file(const pst_dataset *dataset, uint32_t i_file,
+                                                    struct pst_error *err)
+{
+    const struct container_dataset *self = self_of(dataset);
+    char path[PATH_MAX];
+    struct stat st;
+    enum pst_status status = container_file_path(dataset, i_file, path, sizeof path, err);
+    if (status != PST_OK)
+        return status;
+    if (fstatat(dataset->dir_fd, psti_dataset_container_file_name(dataset, i_file), &st, 0) != 0)
+        return psti_fail_os(err, errno, "dataset", path, -1, "cannot examine the file");
+    if ((uint64_t)st.st_size != self->files[i_file].nbytes)
+        return psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1,
+                            "the file changed: it had %" PRIu64
+                            " bytes when its index was made, now %lld",
+                            self->files[i_file].nbytes, (long long)st.st_size);
+    return is_as_it_was(&self->files[i_file], &st)
+               ? PST_OK
+               : psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1, PSTI_STAMP_CHANGED);
+}
+
+static enum pst_status container_check_file(const pst_dataset *dataset, uint32_t i_file,
+                                            struct pst_error *err)
+{
+    const struct container_dataset *self = self_of(dataset);
+    if (i_file >= dataset->n_files)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "there is no file %" PRIu32, i_file);
+    if (atomic_load_explicit(&self->checked[i_file / 64], memory_order_relaxed) >> (i_file % 64) &
+        1)
+        return PST_OK;
+    enum pst_status status = psti_dataset_container_compare_file(dataset, i_file, err);
+    if (status == PST_OK)
+        atomic_fetch_or_explicit(&self->checked[i_file / 64], (uint64_t)1 << (i_file % 64),
+                                 memory_order_relaxed);
+    else
+        psti_error_set_dataset(err, dataset->path);
+    return status;
+}
+
+static enum pst_status container_check_index(const pst_dataset *dataset, struct pst_error *err)
+{
+    const struct container_dataset *self = self_of(dataset);
+    for (uint64_t i = 0; i < self->header.n_blocks; i++) {
+        enum pst_status status = psti_dataset_blocks_check(&self->blocks, i, err);
+        if (status != PST_OK) {
+            psti_error_set_dataset(err, dataset->path);
+            return in_index(self, err != NULL ? (uint64_t)err->offset : 0, status, err);
+        }
+    }
+    return PST_OK;
+}
+
+static const struct psti_dataset_ops container_ops = {
+    .close = container_close,
+    .sample_name = container_sample_name,
+    .item = container_item,
+    .int_value = container_int,
+    .float_value = container_float,
+    .values = container_values,
+    .class_name = container_class_name,
+    .file_path = container_file_path,
+    .file_stamp = container_file_stamp,
+    .read_memory = container_read_memory,
+    .check_file = container_check_file,
+    .check_index = container_check_index,
+};
+
+/* Open ---------------------------------------------------------------------- */
+
+static enum pst_status read_header(struct container_dataset *self, int fd, struct pst_error *err)
+{
+    uint8_t bytes[PSTI_INDEX_HEADER_NBYTES];
+    struct stat st;
+    ssize_t n = fstat(fd, &st) == 0 ? psti_read_at(fd, bytes, sizeof bytes, 0) : -1;
+    if (n < 0)
+        return psti_fail_os(err, errno, "dataset", self->index_path, 0, "cannot read the index");
+    enum pst_status status = psti_format_parse_container_header(
+        bytes, (size_t)n, (uint64_t)st.st_size, &self->header, err);
+    psti_error_set_file(status == PST_OK ? NULL : err, self->index_path);
+    return status;
+}
+
+/* Reads the table of files and their paths, which lead nowhere but below the folder. */
+static enum pst_status read_files(struct container_dataset *self, struct pst_error *err)
+{
+    const struct psti_container_header *header = &self->header;
+    uint64_t table = (uint64_t)header->n_files * PSTI_CONTAINER_FILE_NBYTES, previous = 0;
+    uint8_t bytes[PSTI_CONTAINER_FILE_NBYTES];
+    if (table > FILES_LIMIT_NBYTES || header->paths_nbytes > FILES_LIMIT_NBYTES)
+        return psti_fail(err, PST_ERROR_LIMIT, "dataset", "the index names too many files");
+    self->files = psti_alloc_array(header->n_files, sizeof *self->files);
+    self->paths = psti_alloc((size_t)header->paths_nbytes);
+    self->checked = psti_calloc((size_t)header->n_files / 64 + 1, sizeof *self->checked);
+    if (self->files == NULL || self->paths == NULL || self->checked == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for %" PRIu32 " files",
+                         header->n_files);
+    enum pst_status status =
+        get(self, header->paths_offset, header->paths_nbytes, self->paths, err);
+    if (status == PST_OK && self->paths[header->paths_nbytes - 1] != 0)
+        status = corrupt(self, header->paths_offset, "the paths of the index do not end", err);
+    for (uint32_t i = 0; status == PST_OK && i < header->n_files; i++) {
+        uint64_t at = header->files_offset + (uint64_t)i * sizeof bytes;
+        struct psti_container_file *file = &self->files[i];
+        status = get(self, at, sizeof bytes, bytes, err);
+        if (status == PST_OK &&
+            psti_format_parse_container_file(bytes, header, file, err) != PST_OK)
+            status = in_index(self, at, PST_ERROR_CORRUPT, err);
+        if (status == PST_OK && (file->first_sample < previous || (i == 0 && file->first_sample)))
+            status = corrupt(self, at, "the files of the index are not in order", err);
+        if (status == PST_OK && !psti_format_path_is_below(self->paths + file->path))
+            status = corrupt(self, at, "the index names a file outside of its folder", err);
+        previous = file->first_sample;
+        self->base.nbytes += file->nbytes;
+    }
+    return status;
+}
+
+static enum pst_status read_schema(struct container_dataset *self, struct pst_error *err)
+{
+    pst_dataset *base = &self->base;
+    const struct psti_container_header *header = &self->header;
+    for (uint32_t i = 0; i < header->n_fields; i++) {
+        uint64_t at = header->fields_offset + (uint64_t)i * PSTI_INDEX_FIELD_NBYTES;
+        uint8_t bytes[PSTI_INDEX_FIELD_NBYTES];
+        enum pst_status status = get(self, at, sizeof bytes, bytes, err);
+        if (status == PST_OK &&
+            psti_format_parse_container_field(bytes, header, &self->fields[i], err) != PST_OK)
+            status = in_index(self, at, PST_ERROR_CORRUPT, err);
+        if (status == PST_OK && pst_dataset_find_field(base, self->fields[i].field.name) >= 0)
+            status = corrupt(self, at, "two fields of the index have one name", err);
+        if (status != PST_OK)
+            return status;
+        base->fields[i] = self->fields[i].field;
+        base->max_item_nbytes[i] = self->fields[i].max_item_nbytes;
+        base->max_decoded_nbytes[i] = self->fields[i].max_decoded_nbytes;
+        base->n_fields = i + 1;
+    }
+    base->kind = PSTI_DATASET_CONTAINER;
+    base->n_samples = header->n_samples;
+    base->n_files = header->n_files;
+    memcpy(base->id, header->bytes, sizeof base->id);
+    memcpy(base->bytes_identity, header->bytes, sizeof base->bytes_identity);
+    memcpy(base->listed_identity, header->bytes, sizeof base->listed_identity);
+    psti_dataset_keep_samples_identity(base, header->samples);
+    return PST_OK;
+}
+
+/* Compares all files with what they were when they were walked. */
+static void compare_files(const struct container_dataset *self, bool *fits,
+                          char why[PST_ERROR_PATH_CAP])
+{
+    for (uint32_t i = 0; *fits && i < self->header.n_files; i++) {
+        const char *name = psti_dataset_container_file_name(&self->base, i);
+        struct stat st;
+        *fits = fstatat(self->base.dir_fd, name, &st, 0) == 0 && S_ISREG(st.st_mode) &&
+                is_as_it_was(&self->files[i], &st);
+        if (!*fits)
+            snprintf(why, PST_ERROR_PATH_CAP, "%.200s changed", name);
+    }
+}
+
+static enum pst_status open_index(struct container_dataset *self, int fd, const uint8_t options[16],
+                                  bool *fits, char why[PST_ERROR_PATH_CAP], struct pst_error *err)
+{
+    struct psti_index_header blocks = {0};
+    enum pst_status status = read_header(self, fd, err);
+    bool other = options != NULL && memcmp(self->header.options, options, 16) != 0;
+    if (status == PST_OK && (self->header.law != PSTI_CONTAINER_LAW || other)) {
+        *fits = false;
+        snprintf(why, PST_ERROR_PATH_CAP, "%s",
+                 self->header.law != PSTI_CONTAINER_LAW ? "another version of Penstock made it"
+                                                        : "it was made with other options");
+    }
+    if (status != PST_OK || !*fits) {
+        close(fd);
+        return status;
+    }
+    blocks.blocks_offset = self->header.blocks_offset;
+    blocks.n_blocks = self->header.n_blocks;
+    blocks.blocks_checksum = self->header.blocks_checksum;
+    status = psti_dataset_blocks_open(&self->blocks, fd, &blocks, err);
+    psti_error_set_file(status == PST_OK ? NULL : err, self->index_path);
+    if (status == PST_OK)
+        status = read_files(self, err);
+    if (status == PST_OK)
+        status = read_schema(self, err);
+    if (status == PST_OK)
+        compare_files(self, fits, why);
+    return status;
+}
+
+enum pst_status psti_dataset_open_container_index(const char *path, const char *base,
+                                                  const char *index_path, int fd,
+                                                  const uint8_t options[16], bool *fits,
+                                                  char why[PST_ERROR_PATH_CAP], pst_dataset **out,
+                                                  struct pst_error *err)
+{
+    *fits = true;
+    why[0] = 0;
+    enum pst_status status =
+        psti_dataset_new(path, sizeof(struct container_dataset), &container_ops, out, err);
+    if (status != PST_OK) {
+        close(fd);
+        return status;
+    }
+    struct container_dataset *self = (struct container_dataset *)(void *)*out;
+    self->blocks.fd = -1;
+    self->folder = psti_strdup(base);
+    self->index_path = psti_strdup(index_path);
+    if (self->folder == NULL || self->index_path == NULL)
+        status = psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for a data set's handle");
+    if (status == PST_OK) {
+        self->base.dir_fd = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (self->base.dir_fd < 0)
+            status = psti_fail_os(err, errno, "dataset", base, -1, "cannot open the folder");
+    }
+    if (status != PST_OK)
+        close(fd);
+    else
+        status = open_index(self, fd, options, fits, why, err);
+    if (status != PST_OK || !*fits)
+        pst_dataset_close(out);
+    return status;
+}
+
+bool psti_dataset_container_fds(const pst_dataset *dataset, int *folder, int *index)
+{
+    if (dataset->kind != PSTI_DATASET_CONTAINER)
+        return false;
+    *folder = dataset->dir_fd;
+    *index = self_of(dataset)->blocks.fd;
+    return true;
+}
+
+/* Others could lie about what lies where. */
+static enum pst_status check_owner(int folder, int index, struct pst_error *err)
+{
+    struct stat data, st;
+    if (fstat(folder, &data) != 0 || fstat(index, &st) != 0)
+        return psti_fail_os(err, errno, "dataset", NULL, -1, "cannot examine an index");
+    if (st.st_uid == 0 || st.st_uid == geteuid() || st.st_uid == data.st_uid)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_STATE, "dataset",
+                     "the index belongs to user %lu, who is neither root, nor this process's user, "
+                     "nor the owner of the data",
+                     (unsigned long)st.st_uid);
+}
+
+enum pst_status psti_dataset_open_by_fds(int folder, int index, pst_dataset **out,
+                                         struct pst_error *err)
+{
+    char base[FD_PATH_CAP], name[FD_PATH_CAP], why[PST_ERROR_PATH_CAP];
+    bool fits = false;
+    *out = NULL;
+    enum pst_status status = check_owner(folder, index, err);
+    if (status != PST_OK)
+        return status;
+    snprintf(base, sizeof base, "/proc/self/fd/%d", folder);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", index);
+    int fd = fcntl(index, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return psti_fail_os(err, errno, "dataset", NULL, -1, "cannot open an index");
+    status = psti_dataset_open_container_index(base, base, name, fd, NULL, &fits, why, out, err);
+    if (status == PST_OK && !fits)
+        return psti_fail(err, PST_ERROR_STATE, "dataset", "the index does not fit the files: %s",
+                         why);
+    return status;
+}

@@ -1,0 +1,58 @@
+/* dataset_container.h - data sets whose samples lie in other people's files, by an index of ours.
+ */
+#ifndef PST_DATASET_DATASET_CONTAINER_H
+#define PST_DATASET_DATASET_CONTAINER_H
+
+#include "dataset/dataset_int.h"
+
+/* Opens the index in `fd`, which it takes over, also after failure. Its files lie in the folder
+ * `base`; index_path is for messages. `path` is what the data
+ * set calls itself. options NULL: any. *fits: false, with PST_OK and without a data set, if the
+ * index is of other options, of other rules, or if a file changed; *why then says what, in a few
+ * words.
+ *
+ * PST_ERROR_CORRUPT, TRUNCATED, CHECKSUM, UNSUPPORTED: the index cannot be used. */
+enum pst_status psti_dataset_open_container_index(const char *path, const char *base,
+                                                  const char *index_path, int fd,
+                                                  const uint8_t options[16], bool *fits,
+                                                  char why[PST_ERROR_PATH_CAP], pst_dataset **out,
+                                                  struct pst_error *err);
+
+/* Work on an index beyond finding it. */
+struct psti_container_work {
+    bool check;               /* in: as in pst_index_options */
+    bool was_made, was_wrong; /* out: as in pst_index_report */
+};
+
+/* Opens the shards that the text means (containers_list.h), by their index, which is made if there
+ * is none that fits. options: a copy of full size. work: NULL: none. */
+enum pst_status psti_dataset_open_container(const char *text,
+                                            const struct pst_dataset_options *options,
+                                            struct psti_container_work *work, pst_dataset **out,
+                                            struct pst_error *err);
+
+/* Compares the file with what it was when it was walked. PST_ERROR_CORRUPT: it changed. */
+enum pst_status psti_dataset_container_compare_file(const pst_dataset *dataset, uint32_t i_file,
+                                                    struct pst_error *err);
+/* The index's header, and where the column of a field begins in the index. */
+struct psti_container_header;
+const struct psti_container_header *psti_dataset_container_header(const pst_dataset *dataset);
+uint64_t psti_dataset_container_column(const pst_dataset *dataset, uint32_t i_field);
+uint64_t psti_dataset_container_first_sample(const pst_dataset *dataset, uint32_t i_file);
+
+/* Reads the bytes of all items and writes their sums into the index at `index_path`, which no one
+ * else uses yet and whose files lie in the folder `base`. The identities stay as they are. tell: as
+ * psti_dataset_saved_tell, called from time to time.
+ *
+ * PST_ERROR_STATE: a file changed meanwhile. */
+struct psti_saved;
+enum pst_status psti_dataset_container_add_sums(const char *base, const char *index_path,
+                                                struct psti_saved *saved, struct pst_error *err);
+/* The kind of the files, an enum psti_container_kind. */
+uint32_t psti_dataset_container_kind(const pst_dataset *dataset);
+/* The path and the descriptor of the index; both live as long as the data set. */
+const char *psti_dataset_container_index(const pst_dataset *dataset, int *fd);
+/* The path of file i_file, relative to dir_fd; lives as long as the data set. */
+const char *psti_dataset_container_file_name(const pst_dataset *dataset, uint32_t i_file);
+
+#endif

@@ -1,0 +1,245 @@
+/* dataset_container_sums.c - adds the sum of each item to an index of other people's files.
+ *
+ * In: a finished index that nobody uses yet. The items are read in the order of the samples, which
+ * is that of the files. Their rows are written back, then the checksums of the index's blocks, and
+ * the header last: an index that was left in the middle does not agree with its own checksums. */
+#include "dataset/dataset_container.h"
+
+#include "dataset/dataset_saved.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/fail.h"
+#include "base/fault.h"
+#include "base/files/read.h"
+#include "base/hash.h"
+#include "format/format_container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ROOM "dataset"
+enum { CHUNK_SAMPLES = 1024, PIECE_NBYTES = 1 << 20 };
+
+struct adding {
+    pst_dataset *dataset;
+    struct psti_saved *saved;
+    const char *index_path;
+    int index_fd;
+    int file_fd;
+    uint32_t i_file; /* that file_fd is; UINT32_MAX: none */
+    uint8_t *rows;   /* [CHUNK_SAMPLES] items of one field */
+    uint8_t *piece;  /* PIECE_NBYTES, at least a block of the index */
+    struct pst_progress progress;
+};
+
+static enum pst_status write_index(const struct adding *adding, uint64_t offset, const void *bytes,
+                                   size_t nbytes, struct pst_error *err)
+{
+    const uint8_t *from = bytes;
+    while (nbytes > 0) {
+        ssize_t n = psti_fault(PSTI_FAULT_WRITE)
+                        ? (errno = ENOSPC, -1)
+                        : pwrite(adding->index_fd, from, nbytes, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return psti_fail_os(err, n < 0 ? errno : EIO, ROOM, adding->index_path, (int64_t)offset,
+                                "cannot write the index");
+        from += n;
+        offset += (uint64_t)n;
+        nbytes -= (size_t)n;
+    }
+    return PST_OK;
+}
+
+static enum pst_status read_index(const struct adding *adding, uint64_t offset, void *bytes,
+                                  size_t nbytes, struct pst_error *err)
+{
+    ssize_t n = psti_read_at(adding->index_fd, bytes, nbytes, offset);
+    if (n < 0)
+        return psti_fail_os(err, errno, ROOM, adding->index_path, (int64_t)offset,
+                            "cannot read the index");
+    return (size_t)n == nbytes ? PST_OK
+                               : psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, adding->index_path,
+                                              (int64_t)offset, "the index was cut short");
+}
+
+/* The file must be now what it was when it was walked; it is looked at before its first item is
+ * read, and behind its last one. */
+static enum pst_status end_file(struct adding *adding, struct pst_error *err)
+{
+    if (adding->file_fd < 0)
+        return PST_OK;
+    close(adding->file_fd);
+    adding->file_fd = -1;
+    enum pst_status status =
+        psti_dataset_container_compare_file(adding->dataset, adding->i_file, err);
+    return status == PST_ERROR_CORRUPT
+               ? psti_fail(err, PST_ERROR_STATE, ROOM, "a file changed while its sums were made")
+               : status;
+}
+
+static enum pst_status begin_file(struct adding *adding, uint32_t i_file, struct pst_error *err)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    enum pst_status status = end_file(adding, err);
+    if (status == PST_OK)
+        status = psti_dataset_container_compare_file(adding->dataset, i_file, err);
+    if (status == PST_OK)
+        status = pst_dataset_file_path(adding->dataset, i_file, path, sizeof path, err);
+    if (status == PST_OK)
+        status = psti_open_data(path, ROOM, "the file", &adding->file_fd, &st, err);
+    adding->i_file = i_file;
+    return status;
+}
+
+static enum pst_status sum_item(struct adding *adding, uint64_t sample, uint32_t i_field,
+                                uint8_t row[PSTI_CONTAINER_ITEM_NBYTES], struct pst_error *err)
+{
+    struct psti_container_item item;
+    struct psti_hash_state hash;
+    psti_format_parse_container_item(row, &item);
+    if (item.place != PSTI_CONTAINER_IN_FILE)
+        return PST_OK;
+    psti_hash_begin(&hash);
+    for (uint64_t at = 0; at < item.nbytes;) {
+        size_t n = item.nbytes - at < PIECE_NBYTES ? (size_t)(item.nbytes - at) : PIECE_NBYTES;
+        ssize_t got = psti_read_at(adding->file_fd, adding->piece, n, item.offset + at);
+        if (got < 0 || (size_t)got < n) {
+            psti_fail_os(err, got < 0 ? errno : EIO, ROOM,
+                         psti_dataset_container_file_name(adding->dataset, adding->i_file),
+                         (int64_t)(item.offset + at), "cannot read field \"%s\" of the sample",
+                         pst_dataset_field(adding->dataset, i_field)->name);
+            if (err != NULL)
+                err->sample = (int64_t)sample;
+            return got < 0 ? PST_ERROR_IO : PST_ERROR_TRUNCATED;
+        }
+        psti_hash_update(&hash, adding->piece, n);
+        at += n;
+    }
+    item.sum = psti_hash_end(&hash);
+    item.sum += item.sum == 0; /* 0 means that it is not known */
+    psti_format_print_container_item(&item, row);
+    adding->progress.nbytes_in += item.nbytes;
+    return PST_OK;
+}
+
+/* Sums the items of some samples, which lie in one file. */
+static enum pst_status sum_samples(struct adding *adding, uint64_t first, uint64_t n,
+                                   struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t f = 0; status == PST_OK && f < pst_dataset_n_fields(adding->dataset); f++) {
+        enum pst_field_type type = pst_dataset_field(adding->dataset, f)->type;
+        uint64_t at =
+            psti_dataset_container_column(adding->dataset, f) + first * PSTI_CONTAINER_ITEM_NBYTES;
+        size_t nbytes = (size_t)n * PSTI_CONTAINER_ITEM_NBYTES;
+        if (!psti_format_has_items(type))
+            continue;
+        status = read_index(adding, at, adding->rows, nbytes, err);
+        for (uint64_t i = 0; status == PST_OK && i < n; i++)
+            status =
+                sum_item(adding, first + i, f, adding->rows + i * PSTI_CONTAINER_ITEM_NBYTES, err);
+        if (status == PST_OK)
+            status = write_index(adding, at, adding->rows, nbytes, err);
+    }
+    adding->progress.n_done += n;
+    return status == PST_OK ? psti_dataset_saved_tell(adding->saved, &adding->progress, err)
+                            : status;
+}
+
+static enum pst_status sum_all(struct adding *adding, struct pst_error *err)
+{
+    uint32_t n_files = pst_dataset_n_files(adding->dataset);
+    uint64_t n_samples = pst_dataset_count(adding->dataset);
+    enum pst_status status = PST_OK;
+    adding->progress.n_total = n_samples;
+    for (uint32_t i = 0; status == PST_OK && i < n_files; i++) {
+        uint64_t first = psti_dataset_container_first_sample(adding->dataset, i);
+        uint64_t end = i + 1 < n_files ? psti_dataset_container_first_sample(adding->dataset, i + 1)
+                                       : n_samples;
+        status = begin_file(adding, i, err);
+        for (uint64_t n; status == PST_OK && first < end; first += n) {
+            n = end - first < CHUNK_SAMPLES ? end - first : CHUNK_SAMPLES;
+            status = sum_samples(adding, first, n, err);
+        }
+    }
+    return status == PST_OK ? end_file(adding, err) : status;
+}
+
+/* Writes the checksums of all blocks anew, and the header. */
+static enum pst_status seal(struct adding *adding, struct pst_error *err)
+{
+    struct psti_container_header header = *psti_dataset_container_header(adding->dataset);
+    struct psti_hash_state table;
+    uint8_t printed[PSTI_INDEX_HEADER_NBYTES], sum[8];
+    enum pst_status status = PST_OK;
+    psti_hash_begin(&table);
+    for (uint64_t i = 0; status == PST_OK && i < header.n_blocks; i++) {
+        uint64_t at = PSTI_INDEX_HEADER_NBYTES + i * PSTI_INDEX_BLOCK_NBYTES;
+        uint64_t left = header.blocks_offset - at;
+        size_t n = left < PSTI_INDEX_BLOCK_NBYTES ? (size_t)left : PSTI_INDEX_BLOCK_NBYTES;
+        status = read_index(adding, at, adding->piece, n, err);
+        psti_store_u64(sum, psti_hash64(adding->piece, n));
+        psti_hash_update(&table, sum, sizeof sum);
+        if (status == PST_OK)
+            status = write_index(adding, header.blocks_offset + 8 * i, sum, sizeof sum, err);
+    }
+    header.blocks_checksum = psti_hash_end(&table);
+    header.has_sums = true;
+    psti_format_print_container_header(&header, printed);
+    if (status == PST_OK)
+        status = write_index(adding, 0, printed, sizeof printed, err);
+    if (status == PST_OK && fsync(adding->index_fd) != 0)
+        status =
+            psti_fail_os(err, errno, ROOM, adding->index_path, -1, "cannot make the index durable");
+    return status;
+}
+
+enum pst_status psti_dataset_container_add_sums(const char *base, const char *index_path,
+                                                struct psti_saved *saved, struct pst_error *err)
+{
+    struct adding adding = {.saved = saved,
+                            .index_path = index_path,
+                            .index_fd = -1,
+                            .file_fd = -1,
+                            .i_file = UINT32_MAX};
+    char why[PST_ERROR_PATH_CAP];
+    bool fits = false;
+    struct stat st;
+    int fd = -1;
+    enum pst_status status = psti_open_data(index_path, ROOM, "the index", &fd, &st, err);
+    if (status == PST_OK)
+        status = psti_dataset_open_container_index(base, base, index_path, fd, NULL, &fits, why,
+                                                   &adding.dataset, err);
+    if (status == PST_OK && !fits)
+        status = psti_fail(err, PST_ERROR_STATE, ROOM, "while its index was made, %s", why);
+    if (status == PST_OK) {
+        adding.rows = psti_alloc_array(CHUNK_SAMPLES, PSTI_CONTAINER_ITEM_NBYTES);
+        adding.piece = psti_alloc(PIECE_NBYTES);
+        adding.index_fd = open(index_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        if (adding.rows == NULL || adding.piece == NULL)
+            status = psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to sum items");
+        else if (adding.index_fd < 0)
+            status = psti_fail_os(err, errno, ROOM, index_path, -1, "cannot open the index");
+    }
+    if (status == PST_OK)
+        status = sum_all(&adding, err);
+    if (status == PST_OK)
+        status = seal(&adding, err);
+    if (adding.file_fd >= 0)
+        close(adding.file_fd);
+    if (adding.index_fd >= 0)
+        close(adding.index_fd);
+    psti_free(adding.rows);
+    psti_free(adding.piece);
+    pst_dataset_close(&adding.dataset);
+    return status;
+}

@@ -1,0 +1,322 @@
+/* format_container.c - prints and parses the index of other people's files. */
+#include "format/format_container.h"
+
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char magic[8] = {'P', 'S', 'T', 'C', 'O', 'N', 'T', '\n'};
+
+/* Of an item record: its three numbers. */
+enum { ITEM_OFFSET = 0, ITEM_NBYTES = 6, ITEM_DECODED = 11, ITEM_SUM = 16 };
+#define IN_INDEX (((uint64_t)1 << 40) - 1)
+
+static bool place(uint64_t *end, uint64_t n, uint64_t size, uint64_t *offset)
+{
+    uint64_t nbytes, rounded;
+    if (!psti_mul_u64(n, size, &nbytes) || !psti_add_u64(*end, PSTI_INDEX_ALIGNMENT - 1, &rounded))
+        return false;
+    *offset = rounded & ~(uint64_t)(PSTI_INDEX_ALIGNMENT - 1);
+    return psti_add_u64(*offset, nbytes, end) && *end <= INT64_MAX;
+}
+
+static uint64_t row_nbytes(const struct pst_field *field)
+{
+    return psti_format_has_items(field->type) ? PSTI_CONTAINER_ITEM_NBYTES : 8;
+}
+
+bool psti_format_container_layout(struct psti_container_header *header,
+                                  struct psti_container_field *fields)
+{
+    uint64_t end = PSTI_INDEX_HEADER_NBYTES;
+    bool fits = place(&end, header->n_fields, PSTI_INDEX_FIELD_NBYTES, &header->fields_offset) &&
+                place(&end, header->n_files, PSTI_CONTAINER_FILE_NBYTES, &header->files_offset) &&
+                place(&end, header->paths_nbytes, 1, &header->paths_offset);
+    for (uint32_t i = 0; i < header->n_fields && fits; i++) {
+        fields[i].classes_offset = fields[i].shapes_offset = 0;
+        if (fields[i].classes_nbytes > 0)
+            fits = place(&end, fields[i].classes_nbytes, 1, &fields[i].classes_offset);
+    }
+    for (uint32_t i = 0; i < header->n_fields && fits; i++) {
+        fits =
+            place(&end, header->n_samples, row_nbytes(&fields[i].field), &fields[i].column_offset);
+        if (fits && fields[i].n_dims > 0)
+            fits = place(&end, header->n_samples, 4 * (uint64_t)fields[i].n_dims,
+                         &fields[i].shapes_offset);
+    }
+    fits = fits && place(&end, header->n_samples + 1, 8, &header->name_offsets_offset) &&
+           place(&end, header->names_nbytes, 1, &header->names_offset) &&
+           place(&end, header->values_nbytes, 1, &header->values_offset) &&
+           place(&end, 0, 1, &header->blocks_offset);
+    if (!fits)
+        return false;
+    uint64_t payload = header->blocks_offset - PSTI_INDEX_HEADER_NBYTES;
+    header->n_blocks = (payload + PSTI_INDEX_BLOCK_NBYTES - 1) / PSTI_INDEX_BLOCK_NBYTES;
+    header->file_nbytes = header->blocks_offset + 8 * header->n_blocks;
+    return header->file_nbytes <= INT64_MAX;
+}
+
+void psti_format_print_container_header(const struct psti_container_header *header,
+                                        uint8_t out[PSTI_INDEX_HEADER_NBYTES])
+{
+    memset(out, 0, PSTI_INDEX_HEADER_NBYTES);
+    memcpy(out, magic, sizeof magic);
+    psti_store_u16(out + 8, PSTI_CONTAINER_MAJOR);
+    psti_store_u16(out + 10, 0);
+    psti_store_u32(out + 12, PSTI_INDEX_HEADER_NBYTES);
+    psti_store_u32(out + 16, header->law);
+    psti_store_u32(out + 20, header->kind);
+    psti_store_u64(out + 24, header->n_samples);
+    psti_store_u32(out + 32, header->n_fields);
+    psti_store_u32(out + 36, header->n_files);
+    memcpy(out + 40, header->options, 16);
+    memcpy(out + 56, header->bytes, 16);
+    memcpy(out + 72, header->samples, 16);
+    psti_store_u64(out + 88, header->fields_offset);
+    psti_store_u64(out + 96, header->files_offset);
+    psti_store_u64(out + 104, header->paths_offset);
+    psti_store_u64(out + 112, header->paths_nbytes);
+    psti_store_u64(out + 120, header->name_offsets_offset);
+    psti_store_u64(out + 128, header->names_offset);
+    psti_store_u64(out + 136, header->names_nbytes);
+    psti_store_u64(out + 144, header->values_offset);
+    psti_store_u64(out + 152, header->values_nbytes);
+    psti_store_u64(out + 160, header->blocks_offset);
+    psti_store_u64(out + 168, header->n_blocks);
+    psti_store_u64(out + 176, header->blocks_checksum);
+    psti_store_u64(out + 184, header->file_nbytes);
+    out[192] = header->has_sums;
+    psti_store_u64(out + PSTI_INDEX_HEADER_NBYTES - 8,
+                   psti_hash64(out, PSTI_INDEX_HEADER_NBYTES - 8));
+}
+
+/* True if n * size bytes at `offset` lie in the payload, aligned. */
+static bool section_fits(const struct psti_container_header *header, uint64_t offset, uint64_t n,
+                         uint64_t size)
+{
+    uint64_t nbytes;
+    return offset % PSTI_INDEX_ALIGNMENT == 0 && offset >= PSTI_INDEX_HEADER_NBYTES &&
+           psti_mul_u64(n, size, &nbytes) && psti_range_fits(offset, nbytes, header->blocks_offset);
+}
+
+static const char *header_problem(const struct psti_container_header *header)
+{
+    if (header->blocks_offset < PSTI_INDEX_HEADER_NBYTES || header->blocks_offset > INT64_MAX)
+        return "the index's header puts the block table outside of the file";
+    uint64_t payload = header->blocks_offset - PSTI_INDEX_HEADER_NBYTES;
+    uint64_t n_blocks =
+        payload / PSTI_INDEX_BLOCK_NBYTES + (payload % PSTI_INDEX_BLOCK_NBYTES != 0 ? 1 : 0);
+    if (payload % PSTI_INDEX_ALIGNMENT != 0 || n_blocks != header->n_blocks ||
+        header->file_nbytes != header->blocks_offset + 8 * n_blocks)
+        return "the index's header contradicts itself on its length";
+    if (header->n_samples > INT64_MAX - 1 || header->n_fields > PST_MAX_FIELDS ||
+        header->n_fields == 0 || header->n_files >= PST_FILE_NONE || header->n_files == 0)
+        return "the index's header has an impossible number of samples, fields or files";
+    if (!section_fits(header, header->fields_offset, header->n_fields, PSTI_INDEX_FIELD_NBYTES) ||
+        !section_fits(header, header->files_offset, header->n_files, PSTI_CONTAINER_FILE_NBYTES) ||
+        !section_fits(header, header->paths_offset, header->paths_nbytes, 1) ||
+        !section_fits(header, header->name_offsets_offset, header->n_samples + 1, 8) ||
+        !section_fits(header, header->names_offset, header->names_nbytes, 1) ||
+        !section_fits(header, header->values_offset, header->values_nbytes, 1))
+        return "the index's header puts a table outside of the file";
+    return NULL;
+}
+
+static enum pst_status fail_at(struct pst_error *err, enum pst_status status, int64_t offset,
+                               const char *what)
+{
+    return psti_fail_at(err, status, "format", NULL, offset, "%s", what);
+}
+
+static void load_header(const uint8_t *bytes, struct psti_container_header *header)
+{
+    header->major = psti_load_u16(bytes + 8);
+    header->minor = psti_load_u16(bytes + 10);
+    header->law = psti_load_u32(bytes + 16);
+    header->kind = psti_load_u32(bytes + 20);
+    header->n_samples = psti_load_u64(bytes + 24);
+    header->n_fields = psti_load_u32(bytes + 32);
+    header->n_files = psti_load_u32(bytes + 36);
+    memcpy(header->options, bytes + 40, 16);
+    memcpy(header->bytes, bytes + 56, 16);
+    memcpy(header->samples, bytes + 72, 16);
+    header->fields_offset = psti_load_u64(bytes + 88);
+    header->files_offset = psti_load_u64(bytes + 96);
+    header->paths_offset = psti_load_u64(bytes + 104);
+    header->paths_nbytes = psti_load_u64(bytes + 112);
+    header->name_offsets_offset = psti_load_u64(bytes + 120);
+    header->names_offset = psti_load_u64(bytes + 128);
+    header->names_nbytes = psti_load_u64(bytes + 136);
+    header->values_offset = psti_load_u64(bytes + 144);
+    header->values_nbytes = psti_load_u64(bytes + 152);
+    header->blocks_offset = psti_load_u64(bytes + 160);
+    header->n_blocks = psti_load_u64(bytes + 168);
+    header->blocks_checksum = psti_load_u64(bytes + 176);
+    header->file_nbytes = psti_load_u64(bytes + 184);
+    header->has_sums = bytes[192] != 0;
+}
+
+enum pst_status psti_format_parse_container_header(const uint8_t *bytes, size_t nbytes,
+                                                   uint64_t file_nbytes,
+                                                   struct psti_container_header *header,
+                                                   struct pst_error *err)
+{
+    memset(header, 0, sizeof *header);
+    if (nbytes < PSTI_INDEX_HEADER_NBYTES)
+        return fail_at(err, PST_ERROR_TRUNCATED, (int64_t)nbytes,
+                       "the index ends within its header");
+    if (memcmp(bytes, magic, sizeof magic) != 0)
+        return fail_at(err, PST_ERROR_CORRUPT, 0, "this is no index of containers");
+    if (psti_load_u16(bytes + 8) != PSTI_CONTAINER_MAJOR)
+        return psti_fail_at(err, PST_ERROR_UNSUPPORTED, "format", NULL, 8,
+                            "the index has version %u, this library reads %d",
+                            psti_load_u16(bytes + 8), PSTI_CONTAINER_MAJOR);
+    if (psti_load_u64(bytes + PSTI_INDEX_HEADER_NBYTES - 8) !=
+        psti_hash64(bytes, PSTI_INDEX_HEADER_NBYTES - 8))
+        return fail_at(err, PST_ERROR_CHECKSUM, 0, "the header of the index was altered");
+    load_header(bytes, header);
+    const char *problem = header_problem(header);
+    if (problem != NULL)
+        return fail_at(err, PST_ERROR_CORRUPT, 0, problem);
+    if (file_nbytes < header->file_nbytes)
+        return psti_fail_at(err, PST_ERROR_TRUNCATED, "format", NULL, (int64_t)file_nbytes,
+                            "the index ends after %" PRIu64 " bytes, it was written with %" PRIu64,
+                            file_nbytes, header->file_nbytes);
+    if (file_nbytes > header->file_nbytes)
+        return fail_at(err, PST_ERROR_CORRUPT, (int64_t)header->file_nbytes,
+                       "the index is longer than it was written");
+    return PST_OK;
+}
+
+void psti_format_print_container_field(const struct psti_container_field *field,
+                                       uint8_t out[PSTI_INDEX_FIELD_NBYTES])
+{
+    psti_format_print_field(&field->field, out);
+    psti_store_u64(out + 112, field->max_item_nbytes);
+    psti_store_u64(out + 120, field->max_decoded_nbytes);
+    psti_store_u64(out + 128, field->column_offset);
+    psti_store_u64(out + 192, field->classes_offset);
+    psti_store_u64(out + 200, field->classes_nbytes);
+    psti_store_u64(out + 208, field->shapes_offset);
+    psti_store_u32(out + 216, field->n_dims);
+}
+
+enum pst_status psti_format_parse_container_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
+                                                  const struct psti_container_header *header,
+                                                  struct psti_container_field *field,
+                                                  struct pst_error *err)
+{
+    enum pst_status status = psti_format_parse_field(bytes, &field->field, err);
+    if (status != PST_OK)
+        return status;
+    field->max_item_nbytes = psti_load_u64(bytes + 112);
+    field->max_decoded_nbytes = psti_load_u64(bytes + 120);
+    field->column_offset = psti_load_u64(bytes + 128);
+    field->classes_offset = psti_load_u64(bytes + 192);
+    field->classes_nbytes = psti_load_u64(bytes + 200);
+    field->shapes_offset = psti_load_u64(bytes + 208);
+    field->n_dims = psti_load_u32(bytes + 216);
+    bool has_classes = field->classes_nbytes > 0;
+    if (field->field.n_variants != 1 || field->n_dims > PST_MAX_NDIM ||
+        (field->n_dims > 0 && field->field.type != PST_FIELD_ARRAY) ||
+        (has_classes && (field->field.type != PST_FIELD_INT || field->field.n_classes == 0)))
+        return psti_fail_at(err, PST_ERROR_CORRUPT, "format", NULL, 0,
+                            "field \"%s\" of the index contradicts itself", field->field.name);
+    if (!section_fits(header, field->column_offset, header->n_samples, row_nbytes(&field->field)) ||
+        (has_classes && !section_fits(header, field->classes_offset, field->classes_nbytes, 1)) ||
+        (field->n_dims > 0 &&
+         !section_fits(header, field->shapes_offset, header->n_samples, 4 * field->n_dims)))
+        return psti_fail_at(err, PST_ERROR_CORRUPT, "format", NULL, 0,
+                            "the column of field \"%s\" lies outside of the index",
+                            field->field.name);
+    return PST_OK;
+}
+
+void psti_format_print_container_file(const struct psti_container_file *file,
+                                      uint8_t out[PSTI_CONTAINER_FILE_NBYTES])
+{
+    memset(out, 0, PSTI_CONTAINER_FILE_NBYTES);
+    psti_store_u64(out, file->nbytes);
+    psti_store_u64(out + 8, file->stamp);
+    psti_store_u64(out + 16, file->first_sample);
+    psti_store_u64(out + 24, file->sampled);
+    psti_store_u64(out + 32, file->path);
+}
+
+enum pst_status psti_format_parse_container_file(const uint8_t bytes[PSTI_CONTAINER_FILE_NBYTES],
+                                                 const struct psti_container_header *header,
+                                                 struct psti_container_file *file,
+                                                 struct pst_error *err)
+{
+    file->nbytes = psti_load_u64(bytes);
+    file->stamp = psti_load_u64(bytes + 8);
+    file->first_sample = psti_load_u64(bytes + 16);
+    file->sampled = psti_load_u64(bytes + 24);
+    file->path = psti_load_u64(bytes + 32);
+    if (file->nbytes > INT64_MAX || file->first_sample > header->n_samples ||
+        file->path >= header->paths_nbytes)
+        return fail_at(err, PST_ERROR_CORRUPT, 0, "the index states an impossible file");
+    return PST_OK;
+}
+
+static void store_low(uint8_t *out, uint64_t value, size_t nbytes)
+{
+    for (size_t i = 0; i < nbytes; i++)
+        out[i] = (uint8_t)(value >> (8 * i));
+}
+
+static uint64_t load_low(const uint8_t *bytes, size_t nbytes)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < nbytes; i++)
+        value |= (uint64_t)bytes[i] << (8 * i);
+    return value;
+}
+
+void psti_format_print_container_item(const struct psti_container_item *item,
+                                      uint8_t out[PSTI_CONTAINER_ITEM_NBYTES])
+{
+    memset(out, 0, PSTI_CONTAINER_ITEM_NBYTES);
+    if (item->place == PSTI_CONTAINER_MISSING)
+        return;
+    bool in_index = item->place == PSTI_CONTAINER_IN_INDEX;
+    store_low(out + ITEM_OFFSET, item->offset, 6);
+    store_low(out + ITEM_NBYTES, item->nbytes, 5);
+    store_low(out + ITEM_DECODED,
+              in_index         ? IN_INDEX
+              : item->deflated ? item->decoded_nbytes
+                               : 0,
+              5);
+    psti_store_u64(out + ITEM_SUM, item->sum);
+}
+
+void psti_format_parse_container_item(const uint8_t bytes[PSTI_CONTAINER_ITEM_NBYTES],
+                                      struct psti_container_item *item)
+{
+    uint64_t decoded = load_low(bytes + ITEM_DECODED, 5);
+    item->offset = load_low(bytes + ITEM_OFFSET, 6);
+    item->nbytes = item->decoded_nbytes = load_low(bytes + ITEM_NBYTES, 5);
+    item->sum = psti_load_u64(bytes + ITEM_SUM);
+    item->deflated = decoded != 0 && decoded != IN_INDEX;
+    if (item->deflated)
+        item->decoded_nbytes = decoded;
+    item->place = decoded == IN_INDEX                      ? PSTI_CONTAINER_IN_INDEX
+                  : item->offset == 0 && item->nbytes == 0 ? PSTI_CONTAINER_MISSING
+                                                           : PSTI_CONTAINER_IN_FILE;
+}
+
+bool psti_format_path_is_below(const char *path)
+{
+    for (const char *part = path;; part++) {
+        size_t n = strcspn(part, "/");
+        if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && part[0] == '.' && part[1] == '.'))
+            return false;
+        part += n;
+        if (*part == '\0')
+            return true;
+    }
+}

@@ -1,0 +1,114 @@
+/* format_container.h - the byte layout of an index of other people's files, as
+ * docs/format-container.md states it.
+ *
+ * Pure functions convert bytes to values, and values to bytes, by the rules of format_dataset.h:
+ * parsers trust no byte, and offsets in `err` are relative to the given bytes. The payload is kept
+ * in blocks with checksums as that of a written data set's index. */
+#ifndef PST_FORMAT_FORMAT_CONTAINER_H
+#define PST_FORMAT_FORMAT_CONTAINER_H
+
+#include "format/format_dataset.h"
+
+#define PSTI_CONTAINER_MAJOR 1
+/* The version of the rules by which walks make keys, fields and values. An index that was made by
+ * other rules is made anew. */
+#define PSTI_CONTAINER_LAW 1
+
+enum {
+    PSTI_CONTAINER_FILE_NBYTES = 64,
+    PSTI_CONTAINER_ITEM_NBYTES = 24,
+    PSTI_CONTAINER_IDENTITY_NBYTES = 16,
+};
+
+/* Limits of an item's place: 48 bits of offset, 40 bits of length. */
+#define PSTI_CONTAINER_OFFSET_LIMIT ((uint64_t)1 << 48)
+#define PSTI_CONTAINER_NBYTES_LIMIT (((uint64_t)1 << 40) - 1)
+
+struct psti_container_header {
+    uint16_t major, minor;
+    uint32_t law;
+    uint32_t kind; /* of the files: enum psti_container_kind */
+    bool has_sums; /* every item has a sum */
+    uint64_t n_samples;
+    uint32_t n_fields, n_files;
+    uint8_t options[16]; /* of what the user asked for: two indexes of one folder may differ */
+    uint8_t bytes[16];   /* identity of the bytes */
+    uint8_t samples[16]; /* identity of the samples */
+    uint64_t fields_offset;
+    uint64_t files_offset;
+    uint64_t paths_offset, paths_nbytes; /* of the files, relative, with their NULs */
+    uint64_t name_offsets_offset;        /* u64 [n_samples + 1], relative to names_offset */
+    uint64_t names_offset, names_nbytes;
+    uint64_t values_offset, values_nbytes; /* of items that lie in the index itself */
+    uint64_t blocks_offset;                /* end of the payload */
+    uint64_t n_blocks;
+    uint64_t blocks_checksum;
+    uint64_t file_nbytes;
+};
+
+struct psti_container_field {
+    struct pst_field field;
+    uint64_t max_item_nbytes;    /* as they are stored */
+    uint64_t max_decoded_nbytes; /* of deflated items; 0: there are none */
+    uint64_t column_offset;   /* n_samples items, or values of 8 bytes */
+    uint64_t classes_offset, classes_nbytes;
+    /* Arrays whose shapes differ: u32 [n_samples][n_dims] at shapes_offset. Else both are 0. */
+    uint64_t shapes_offset;
+    uint32_t n_dims;
+};
+
+/* A file that holds samples, as it was when it was walked. */
+struct psti_container_file {
+    uint64_t nbytes;
+    uint64_t stamp;        /* base/files/stamp.h */
+    uint64_t first_sample; /* samples up to the next file's first_sample lie in it */
+    uint64_t sampled;      /* XXH3 of some of its bytes, for the identity */
+    uint64_t path;         /* offset in the section of paths */
+};
+
+/* Where an item lies. */
+enum psti_container_place {
+    PSTI_CONTAINER_MISSING = 0,
+    PSTI_CONTAINER_IN_FILE = 1,
+    PSTI_CONTAINER_IN_INDEX = 2, /* in the section of values */
+};
+struct psti_container_item {
+    enum psti_container_place place;
+    bool deflated; /* RFC 1951 */
+    uint64_t offset, nbytes;
+    uint64_t decoded_nbytes; /* nbytes if it is not deflated */
+    uint64_t sum;            /* XXH3 of the stored bytes; 0: not known */
+};
+
+/* Places all sections. Takes the numbers and lengths of `header`, classes_nbytes and n_dims of the
+ * fields. Sets every offset, n_blocks and file_nbytes. False: the file would not fit in 63 bits. */
+bool psti_format_container_layout(struct psti_container_header *header,
+                                  struct psti_container_field *fields);
+void psti_format_print_container_header(const struct psti_container_header *header,
+                                        uint8_t out[PSTI_INDEX_HEADER_NBYTES]);
+/* As psti_format_parse_index_header. PST_ERROR_UNSUPPORTED: of a newer version. */
+enum pst_status psti_format_parse_container_header(const uint8_t *bytes, size_t nbytes,
+                                                   uint64_t file_nbytes,
+                                                   struct psti_container_header *header,
+                                                   struct pst_error *err);
+void psti_format_print_container_field(const struct psti_container_field *field,
+                                       uint8_t out[PSTI_INDEX_FIELD_NBYTES]);
+enum pst_status psti_format_parse_container_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
+                                                  const struct psti_container_header *header,
+                                                  struct psti_container_field *field,
+                                                  struct pst_error *err);
+void psti_format_print_container_file(const struct psti_container_file *file,
+                                      uint8_t out[PSTI_CONTAINER_FILE_NBYTES]);
+enum pst_status psti_format_parse_container_file(const uint8_t bytes[PSTI_CONTAINER_FILE_NBYTES],
+                                                 const struct psti_container_header *header,
+                                                 struct psti_container_file *file,
+                                                 struct pst_error *err);
+/* True if the path is relative and has no component that is empty, "." or "..". */
+bool psti_format_path_is_below(const char *path);
+/* The item must be within the limits above. */
+void psti_format_print_container_item(const struct psti_container_item *item,
+                                      uint8_t out[PSTI_CONTAINER_ITEM_NBYTES]);
+void psti_format_parse_container_item(const uint8_t bytes[PSTI_CONTAINER_ITEM_NBYTES],
+                                      struct psti_container_item *item);
+
+#endif

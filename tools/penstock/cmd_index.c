@@ -1,0 +1,137 @@
+/* cmd_index.c - `penstock index`: makes or checks the index of tars before anybody waits for it. */
+#include "cli.h"
+
+#include <time.h>
+
+/* What is shown meanwhile. The number of samples is not known before, so there is no bar. */
+struct shown {
+    const struct cli *cli;
+    double next_s;
+};
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int show(void *context, const struct pst_progress *progress)
+{
+    struct shown *shown = context;
+    char size[32];
+    double now = seconds();
+    if (shown->cli->bar && now >= shown->next_s) {
+        cli_size_text(progress->nbytes_in, size);
+        fprintf(stderr, "\r\033[Kindex: %llu samples found, %s walked over",
+                (unsigned long long)progress->n_done, size);
+        fflush(stderr);
+        shown->next_s = now + 0.2;
+    }
+    return cli_interrupted() ? 1 : 0;
+}
+
+static void print_json(const pst_dataset *dataset, const struct pst_index_report *report,
+                       bool check)
+{
+    struct cli_json json = {0};
+    cli_json_open(&json, NULL, '{');
+    cli_json_text(&json, "path", pst_dataset_path(dataset));
+    cli_json_text(&json, "kind", pst_dataset_kind_name(pst_dataset_kind_of(dataset)));
+    if (pst_dataset_index_path(dataset) == NULL)
+        cli_json_null(&json, "index");
+    else
+        cli_json_text(&json, "index", pst_dataset_index_path(dataset));
+    cli_json_uint(&json, "index_bytes", report->index_nbytes);
+    cli_json_bool(&json, "made", report->was_made);
+    cli_json_bool(&json, "checked", check);
+    cli_json_bool(&json, "wrong", report->was_wrong);
+    cli_json_uint(&json, "files", pst_dataset_n_files(dataset));
+    cli_json_uint(&json, "samples", pst_dataset_count(dataset));
+    cli_json_close(&json, '}');
+}
+
+static void print_text(const pst_dataset *dataset, const struct pst_index_report *report,
+                       bool check)
+{
+    char size[32];
+    const char *index = pst_dataset_index_path(dataset);
+    cli_print_name(stdout, pst_dataset_path(dataset));
+    fputs(": ", stdout);
+    cli_print_count(pst_dataset_count(dataset), "sample", "samples");
+    fputs(" in ", stdout);
+    cli_print_count(pst_dataset_n_files(dataset), "file", "files");
+    putchar('\n');
+    if (index == NULL) {
+        puts("  a plain folder has no index of samples: it is listed when it is opened");
+        return;
+    }
+    cli_size_text(report->index_nbytes, size);
+    fputs("  index ", stdout);
+    cli_print_name(stdout, index);
+    printf(", %s, %s\n", size,
+           report->was_wrong  ? "WRONG, though sizes and times fit: it was made anew"
+           : report->was_made ? "made now"
+           : check            ? "says what the files hold"
+                              : "fits sizes and times of the files");
+}
+
+int cmd_index(struct cli *cli, int argc, char **argv)
+{
+    struct cli_source source = {0};
+    struct pst_dataset_options opening;
+    struct pst_index_options options = {.struct_size = sizeof options, .source = &opening};
+    struct pst_index_report report;
+    struct pst_error err;
+    struct shown shown = {.cli = cli};
+    bool sums = false;
+    pst_dataset *dataset = NULL;
+    const struct cli_option table[] = {
+        {"check", 0, CLI_FLAG, &options.check, NULL, NULL,
+         "walk over all files again, and compare what they hold with the index"},
+        {"sums", 0, CLI_FLAG, &sums, NULL, NULL,
+         "of tars and zips: read all files once, so that the index has a checksum of each item; "
+         "the fleet needs them"},
+        CLI_SOURCE_OPTIONS(source, 0),
+        {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
+    };
+    const struct cli_command command = {
+        .usage = "index DATA [options]",
+        .about = "Makes the index by which tars are read as they are, before anybody waits for it. "
+                 "DATA is a tar, a folder of\n"
+                 "tars, or a pattern. The index lies in DATA's folder .penstock, or below "
+                 "PENSTOCK_CACHE_DIR where that cannot be\n"
+                 "written; opening DATA makes it, too. An index that fits sizes and times of the "
+                 "files stays. The files are\n"
+                 "not changed.",
+        .example = "penstock index /data/train\n"
+                   "  penstock index '/data/train-*.tar' --check",
+        .options = table,
+        .n_min = 1,
+        .n_max = 1,
+    };
+    const char *operands[4] = {0};
+    int exit_status = cli_parse(cli, &command, argc, argv, operands);
+    if (exit_status >= 0)
+        return exit_status;
+    pst_error_clear(&err);
+    cli_catch_interrupt();
+    enum pst_status status = cli_source_options(&source, &opening, &err);
+    opening.sums = sums;
+    opening.check_files = options.check;
+    opening.progress = show;
+    opening.progress_ctx = &shown;
+    if (status == PST_OK)
+        status =
+            pst_dataset_index_make(operands[0], &options, &report, sizeof report, &dataset, &err);
+    cli_progress_end(cli);
+    cli_source_free(&source);
+    if (status != PST_OK)
+        return cli_fail(cli, &err);
+    if (cli->json)
+        print_json(dataset, &report, options.check);
+    else
+        print_text(dataset, &report, options.check);
+    pst_dataset_close(&dataset);
+    return report.was_wrong ? CLI_FAILED : CLI_OK;
+}
