@@ -25,6 +25,7 @@ help:
 	@echo "make build                    set up, then penstock and 'import penstock' in .venv/bin"
 	@echo "make check                    set up, build the library in four ways, run every test; each step beside its budget of seconds"
 	@echo "make check-long               the slower suites: more builds, TSan and ASan of more, fuzz targets, the site, wheels, other Pythons"
+	@echo "make check-containers         tars and indexes made by other software, each in an environment of its own, equal their files"
 	@echo "make check-newest             a wheel beside the newest releases of torch, Lightning, Transformers, HiGHS, ...; NEWEST_ARGS='--large'"
 	@echo "make check-arm64              the tests of C, built for 64-bit ARM and run under qemu; ARM_TESTS='-R test_pli'"
 	@echo "make docs                     guide, pages and references of Python and C as a site with a search: build/site/index.html"
@@ -51,6 +52,7 @@ help:
 	@echo "make bench-audio-accuracy     what examples/train_audio.py reaches on speakers it has not heard; DATA=FOLDER of spoken digits"
 	@echo "make bench-tasks              recipes of classification, detection, segmentation beside torchvision v2 and DALI; TASKS_ARGS='--tasks detect'"
 	@echo "make bench-records            raw files, TFRecord, RecordIO, tar, .pst: DALI, tf.data, torch, WebDataset, Penstock; RECORDS_ARGS='--forms tar,pst*'"
+	@echo "make bench-sources            tars in place: Penstock, WebDataset, wids, Energon, DALI, tf.data, torch; SOURCES_ARGS='--cores 1'"
 	@echo "make bench-endtoend           training time: DALI, torchvision, Penstock, over networks, data, machines; ENDTOEND_ARGS='--sets frames'"
 	@echo "make bench-slow-samples       1 % of the samples cost 50 times as much: in-order loaders and Penstock; SLOW_ARGS='--rounds 3'"
 	@echo "make bench-second-half        crop, resize, flip, normalise, store, beside Pillow, OpenCV, torchvision, DALI; SECOND_ARGS='--before OTHER/bench_augment'"
@@ -104,6 +106,9 @@ check: system-check build test-packages
 
 check-long: system-fuzz build test-packages
 	.venv/bin/python scripts/check.py --long
+
+check-containers: build test-packages
+	.venv/bin/python scripts/check_containers.py
 
 check-newest: build
 	.venv/bin/python scripts/check_newest.py $(NEWEST_ARGS)
@@ -169,6 +174,9 @@ bench-tasks: system $(STAMPS)/build
 
 bench-records: build test-packages
 	bash bench/records/run.sh $(RECORDS_ARGS)
+
+bench-sources: build test-packages
+	bash bench/sources/run.sh $(SOURCES_ARGS)
 
 bench-endtoend: build test-packages
 	bash bench/endtoend/run.sh $(ENDTOEND_ARGS)

@@ -33,6 +33,8 @@ def read(work: common.Work, form: str, store: Path, options: dict):
         return found["image"], found["number"]
     if form == "recordio":
         return fn.readers.mxnet(path=shards, index_path=indexes, **options)
+    beside = [str(Path(path).with_suffix(".idx")) for path in shards]  # as wds2idx names them
+    options = options | ({"index_paths": beside} if all(Path(path).exists() for path in beside) else {})
     return fn.readers.webdataset(paths=shards, ext=["jpg", "cls"], missing_component_behavior="error", **options)
 
 
