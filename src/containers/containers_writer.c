@@ -94,7 +94,7 @@ static enum pst_status grow(const struct psti_containers_writer *writer, uint64_
     return status;
 }
 
-static struct psti_output *const_outputs(struct psti_containers_writer *writer, int i)
+static struct psti_output *output_of(struct psti_containers_writer *writer, int i)
 {
     struct psti_output *all[] = {&writer->names, &writer->name_offsets, &writer->values,
                                  &writer->files, &writer->paths};
@@ -104,12 +104,15 @@ static struct psti_output *const_outputs(struct psti_containers_writer *writer, 
 enum pst_status psti_containers_writer_open(const char *path, struct psti_containers_writer **out,
                                             struct pst_error *err)
 {
-    struct psti_containers_writer *writer = psti_calloc(1, sizeof *writer);
+    /* The state of a hash needs more than the usual alignment. */
+    struct psti_containers_writer *writer =
+        psti_alloc_aligned(_Alignof(struct psti_containers_writer), sizeof *writer);
     *out = writer;
     if (writer == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to make an index");
-    for (int i = 0; const_outputs(writer, i) != NULL; i++)
-        const_outputs(writer, i)->fd = -1;
+    memset(writer, 0, sizeof *writer);
+    for (int i = 0; output_of(writer, i) != NULL; i++)
+        output_of(writer, i)->fd = -1;
     for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
         writer->columns[i].rows.fd = writer->columns[i].shapes.fd = -1;
     psti_hash_pair_begin(&writer->bytes);
@@ -117,8 +120,8 @@ enum pst_status psti_containers_writer_open(const char *path, struct psti_contai
     enum pst_status status =
         writer->path == NULL ? psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to make an index")
                              : PST_OK;
-    for (int i = 0; status == PST_OK && const_outputs(writer, i) != NULL; i++)
-        status = grow(writer, 0, const_outputs(writer, i), err);
+    for (int i = 0; status == PST_OK && output_of(writer, i) != NULL; i++)
+        status = grow(writer, 0, output_of(writer, i), err);
     if (status != PST_OK)
         psti_containers_writer_close(out);
     return status;
@@ -130,8 +133,8 @@ void psti_containers_writer_close(struct psti_containers_writer **writer)
     *writer = NULL;
     if (closed == NULL)
         return;
-    for (int i = 0; const_outputs(closed, i) != NULL; i++)
-        psti_output_close(const_outputs(closed, i));
+    for (int i = 0; output_of(closed, i) != NULL; i++)
+        psti_output_close(output_of(closed, i));
     for (uint32_t i = 0; i < PST_MAX_FIELDS; i++) {
         psti_output_close(&closed->columns[i].rows);
         psti_output_close(&closed->columns[i].shapes);
