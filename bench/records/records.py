@@ -192,9 +192,7 @@ def arguments() -> argparse.Namespace:
     args.forms, args.loaders = runner.chosen(args.forms, formats.FORMATS), runner.chosen(args.loaders, tuple(LOADERS))
     args.cores = [n for n in args.cores if n <= len(args.cpus)]
     if args.data:
-        folder = runner.work_folder(args.build, args.data, "records")
-        args.folder = folder.with_name(f"{folder.name}-{args.copies}") / "imagenet"
-        args.folder.parent.mkdir(parents=True, exist_ok=True)
+        args.folder = runner.copies_folder(args.build, args.data, "records", args.copies)
     return args
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from .cell import (CLOCK_TICKS, Meter, Process, Unavailable, cpu_seconds, disk_nbytes, end_at_once, forget_peak_rss,
                    last_line, peak_rss_mb, pinned, run_cell, run_program, tell)
 from .picture import GRID, INK, MUTED, bars, square, svg, text
-from .table import (absent, by_commas, chosen, finish, heads, machine, parsed, parser, said, stored_mb, versions,
+from .table import (absent, by_commas, chosen, copies_folder, finish, heads, machine, parsed, parser, said, stored_mb, versions,
                     where, work_folder, write)
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "loader"))

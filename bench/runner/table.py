@@ -60,6 +60,15 @@ def work_folder(build: Path | None, data: Path | None, name: str) -> Path | None
     return build / f"{name}-{zlib.crc32(str(data.resolve()).encode()):08x}" if build and data else None
 
 
+def copies_folder(build: Path, data: Path, name: str, copies: int) -> Path:
+    """Returns the folder of what a bench makes of so many copies of the data's ImageNet images; those above it are made."""
+    folder = work_folder(build, data, name)
+    assert folder is not None
+    folder = folder.with_name(f"{folder.name}-{copies}") / "imagenet"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 # Figures -------------------------------------------------------------------------------------------------
 
 

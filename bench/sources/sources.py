@@ -164,9 +164,7 @@ def arguments() -> argparse.Namespace:
     args.sources = runner.chosen(args.sources, tuple(SOURCES))
     args.cores = [n for n in args.cores if n <= len(args.cpus)]
     if args.data:
-        folder = runner.work_folder(args.build, args.data, "sources")
-        args.folder = folder.with_name(f"{folder.name}-{args.copies}") / "imagenet"
-        args.folder.parent.mkdir(parents=True, exist_ok=True)
+        args.folder = runner.copies_folder(args.build, args.data, "sources", args.copies)
     return args
 
 

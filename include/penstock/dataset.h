@@ -146,7 +146,8 @@ struct pst_progress {
  * (PST_ERROR_CANCELLED). */
 typedef int (*pst_progress_fn)(void *ctx, const struct pst_progress *progress);
 
-/* What the members of samples with one suffix are, in files of others. Zero-initialise. */
+/* A rule for members of samples, in files of others: all members with one suffix are of this field
+ * and type. Zero-initialise. */
 struct pst_member_rule {
     const char *suffix; /* "jpg", "seg.png"; letters of either case */
     const char *field;  /* name of the field; NULL: by the suffix */

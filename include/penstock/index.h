@@ -46,7 +46,7 @@ struct pst_index_options {
     bool check;
 };
 
-/* What pst_dataset_index_make did. */
+/* pst_dataset_index_make reports these. */
 struct pst_index_report {
     bool was_made;  /* there was no index that fits sizes and times of the files */
     bool was_wrong; /* `check` found other samples than the index had; it was made anew */

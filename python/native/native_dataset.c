@@ -87,7 +87,8 @@ PyObject *native_notices(const pst_dataset *dataset)
     return list;
 }
 
-/* What an index that is made tells meanwhile. `thread` is set while the GIL is released. */
+/* A call that opens a data set, and whom it tells how far it is. `thread` is set while the GIL is
+ * released. */
 struct opening {
     PyThreadState *thread;
     PyObject *progress; /* a callable or None; borrowed */
@@ -100,9 +101,9 @@ static int on_progress(void *ctx, const struct pst_progress *progress)
     PyEval_RestoreThread(opening->thread);
     int stop = PyErr_CheckSignals() < 0;
     if (!stop && opening->progress != NULL && opening->progress != Py_None) {
-        PyObject *answer = PyObject_CallFunction(opening->progress, "KK",
-                                                 (unsigned long long)progress->n_done,
-                                                 (unsigned long long)progress->nbytes_in);
+        PyObject *answer =
+            PyObject_CallFunction(opening->progress, "KK", (unsigned long long)progress->n_done,
+                                  (unsigned long long)progress->nbytes_in);
         stop = answer == NULL;
         Py_XDECREF(answer);
     }
@@ -134,8 +135,9 @@ static pst_dataset *open_path(const char *path, struct pst_dataset_options *opti
 
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path",          "labels", "allow_unreadable", "masks",    "files",
-                            "ignore_labels", "split",  "rules",            "progress", NULL};
+    static char *names[] = {
+        "path",  "labels", "allow_unreadable", "masks", "files", "ignore_labels",
+        "split", "rules",  "progress",         NULL};
     PyObject *path = NULL, *masks = NULL, *files = NULL, *file_owner = NULL, *rules = NULL;
     PyObject *progress = NULL;
     const char **file_names = NULL;
@@ -145,11 +147,10 @@ static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     int allow_unreadable = 0, ignore_labels = 0;
     struct pst_dataset_options options = {.struct_size = sizeof(options)};
     pst_dataset *handle = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zpO!O!pzO!O:Dataset", names,
-                                     PyUnicode_FSConverter, &path, &options.labels,
-                                     &allow_unreadable, &PyTuple_Type, &masks, &PyTuple_Type,
-                                     &files, &ignore_labels, &options.split, &PyTuple_Type, &rules,
-                                     &progress))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O&|zpO!O!pzO!O:Dataset", names, PyUnicode_FSConverter, &path,
+            &options.labels, &allow_unreadable, &PyTuple_Type, &masks, &PyTuple_Type, &files,
+            &ignore_labels, &options.split, &PyTuple_Type, &rules, &progress))
         return NULL;
     if (files != NULL)
         file_names = native_strings(files, &n_files, &file_owner);
@@ -377,8 +378,7 @@ static PyObject *item_dict(const pst_dataset *handle, const struct pst_item *ite
                                                  : PyUnicode_FromString(pst_form_name(item->form));
     PyObject *file =
         item->i_file == PST_FILE_NONE ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(item->i_file);
-    uint64_t decoded =
-        item->coding == PST_CODING_STORED ? item->nbytes : item->decoded_nbytes;
+    uint64_t decoded = item->coding == PST_CODING_STORED ? item->nbytes : item->decoded_nbytes;
     return Py_BuildValue(
         "{s:O,s:N,s:N,s:K,s:K,s:K,s:O,s:O,s:O,s:K,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:N}", "present",
         is_present(handle, item) ? Py_True : Py_False, "form", form, "i_file", file, "offset",

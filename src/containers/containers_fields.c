@@ -24,7 +24,7 @@
 #define ROOM "containers"
 enum { NONE = UINT8_MAX, INT_NBYTES_MAX = 64 };
 
-/* What becomes of the members with one suffix. */
+/* All members with one suffix become values of one field, or are left out. */
 struct psti_suffix_use {
     uint32_t i_rule; /* 1 + the number of the user's rule, or 0 */
     uint8_t type;    /* enum pst_field_type */

@@ -8,7 +8,7 @@
 
 #include "containers/containers_writer.h"
 
-/* What the user says of the members with one suffix. */
+/* A rule of the user for all members with one suffix. */
 struct psti_field_rule {
     const char *suffix; /* "jpg", "seg.png"; letters of either case */
     const char *field;  /* name of the field; NULL: by the suffix */
@@ -19,7 +19,8 @@ struct psti_field_rule {
     int64_t n_classes; /* if type is PST_FIELD_INT: values are 0 to n_classes - 1; 0: any number */
 };
 
-/* Where fields and samples go: functions of containers_writer.h and their writer, or a test's. */
+/* Takes fields and samples: functions of containers_writer.h with their writer, or those of a test.
+ */
 struct psti_field_sink {
     enum pst_status (*field)(struct psti_containers_writer *writer, const struct pst_field *field,
                              uint32_t *i_field, struct pst_error *err);

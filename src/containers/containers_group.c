@@ -23,7 +23,7 @@
 #define NBYTES_END (UINT64_C(1) << 40)
 #define BACK_MAX ((UINT64_C(1) << 24) - 1)
 
-/* What is kept of a member. */
+/* The group keeps this of each member. */
 struct psti_kept_member {
     uint64_t offset;
     uint64_t nbytes : 40;

@@ -17,7 +17,7 @@ enum psti_member_kind {
     PSTI_MEMBER_OTHER = 3,
 };
 
-/* What a walk over a container says of one member. */
+/* A walk over a container says this of each member. */
 struct psti_walk_member {
     const char *name; /* NUL-terminated, with its folders; read during the call only */
     enum psti_member_kind kind;

@@ -145,11 +145,6 @@ void psti_containers_writer_close(struct psti_containers_writer **writer)
     psti_free(closed);
 }
 
-uint64_t psti_containers_writer_n_samples(const struct psti_containers_writer *writer)
-{
-    return writer->n_samples;
-}
-
 enum pst_status psti_containers_writer_file(struct psti_containers_writer *writer, const char *path,
                                             uint64_t file_nbytes, uint64_t stamp,
                                             uint64_t sampled_hash, struct pst_error *err)
@@ -485,7 +480,7 @@ static enum pst_status put_payload(struct psti_containers_writer *writer,
         status = psti_blocks_pad_to(to, header->values_offset, err);
     if (status == PST_OK)
         status = copy(&writer->values, writer->values_nbytes, to, piece, err);
-    return status == PST_OK ? psti_blocks_pad_to(to, header->blocks_offset, err) : status;
+    return status == PST_OK ? psti_blocks_pad_to(to, header->frame.blocks_offset, err) : status;
 }
 
 static enum pst_status write_file(struct psti_containers_writer *writer,
@@ -499,11 +494,11 @@ static enum pst_status write_file(struct psti_containers_writer *writer,
     enum pst_status status =
         piece == NULL ? psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to write an index")
                       : psti_blocks_open(&to, file, PSTI_INDEX_HEADER_NBYTES,
-                                         PSTI_INDEX_BLOCK_NBYTES, header->n_blocks, err);
+                                         PSTI_INDEX_BLOCK_NBYTES, header->frame.n_blocks, err);
     if (status == PST_OK)
         status = put_payload(writer, header, fields, &to, piece, err);
     if (status == PST_OK)
-        status = psti_blocks_end(&to, &header->blocks_checksum, err);
+        status = psti_blocks_end(&to, &header->frame.blocks_checksum, err);
     psti_blocks_close(&to);
     psti_free(piece);
     if (status != PST_OK)

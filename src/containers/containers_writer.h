@@ -66,6 +66,5 @@ enum pst_status psti_containers_writer_sample(struct psti_containers_writer *wri
 enum pst_status psti_containers_writer_finish(struct psti_containers_writer *writer,
                                               enum psti_container_kind kind,
                                               const uint8_t options[16], struct pst_error *err);
-uint64_t psti_containers_writer_n_samples(const struct psti_containers_writer *writer);
 
 #endif

@@ -18,7 +18,7 @@
 #include "containers/list/containers_list.h"
 #include "base/files/read.h"
 #include "base/files/stamp.h"
-#include "format/format_dataset.h"
+#include "format/format_container.h"
 
 #include <penstock/index.h>
 
@@ -85,11 +85,11 @@ static enum pst_status resolve_paths(const char *path, struct pst_dataset_option
 bool psti_dataset_means_containers(const char *path)
 {
     char shard[PSTI_SHARD_NAME_CAP];
-    if (path == NULL || strncmp(path + strcspn(path, ":/"), "://", 3) == 0) /* an address */
-        return false;
     psti_format_shard_name(0, shard);
-    return psti_containers_list_is_meant(path) && !exists_in(path, PSTI_INDEX_NAME) &&
-           !exists_in(path, PSTI_JOURNAL_NAME) && !exists_in(path, shard);
+    /* Directories are read last: a packed data set may have many shards. */
+    return path != NULL && !exists_in(path, PSTI_INDEX_NAME) &&
+           !exists_in(path, PSTI_JOURNAL_NAME) && !exists_in(path, shard) &&
+           psti_containers_list_is_meant(path);
 }
 
 /* Options that only other kinds of data sets have. */
@@ -183,8 +183,6 @@ enum pst_status pst_dataset_index_make(const char *path, const struct pst_index_
 {
     struct pst_index_options full;
     struct psti_container_work work = {0};
-    struct stat st;
-    int fd;
     *out = NULL;
     enum pst_status status = psti_options_copy(&full, sizeof full, options, "dataset", err);
     work.check = full.check;
@@ -193,10 +191,8 @@ enum pst_status pst_dataset_index_make(const char *path, const struct pst_index_
     if (status != PST_OK || report == NULL)
         return status;
     struct pst_index_report done = {.was_made = work.was_made, .was_wrong = work.was_wrong};
-    if ((*out)->kind == PSTI_DATASET_CONTAINER) {
-        psti_dataset_container_index(*out, &fd);
-        done.index_nbytes = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
-    }
+    if ((*out)->kind == PSTI_DATASET_CONTAINER)
+        done.index_nbytes = psti_dataset_container_header(*out)->frame.file_nbytes;
     psti_struct_write(report, report_nbytes, &done, sizeof done);
     return PST_OK;
 }
@@ -205,8 +201,8 @@ enum pst_dataset_kind pst_dataset_kind_of(const pst_dataset *dataset)
 {
     if (dataset->kind != PSTI_DATASET_CONTAINER)
         return dataset->kind == PSTI_DATASET_FOLDER ? PST_DATASET_FOLDER : PST_DATASET_PACKED;
-    return psti_dataset_container_kind(dataset) == PSTI_CONTAINER_ZIP ? PST_DATASET_ZIP
-                                                                      : PST_DATASET_TAR;
+    return psti_dataset_container_header(dataset)->kind == PSTI_CONTAINER_ZIP ? PST_DATASET_ZIP
+                                                                              : PST_DATASET_TAR;
 }
 
 const char *pst_dataset_kind_name(enum pst_dataset_kind kind)
@@ -220,8 +216,7 @@ const char *pst_dataset_kind_name(enum pst_dataset_kind kind)
 
 const char *pst_dataset_index_path(const pst_dataset *dataset)
 {
-    int fd;
-    return dataset->kind == PSTI_DATASET_CONTAINER ? psti_dataset_container_index(dataset, &fd)
+    return dataset->kind == PSTI_DATASET_CONTAINER ? psti_dataset_container_index_path(dataset)
                                                    : NULL;
 }
 
@@ -259,14 +254,14 @@ enum pst_status psti_dataset_file_at(const pst_dataset *dataset, uint32_t i_file
 {
     struct psti_index_shard shard;
     const char *found = shard.name;
+    enum pst_status status = PST_OK;
     *at = AT_FDCWD;
     if (dataset->kind == PSTI_DATASET_FOLDER)
         return pst_dataset_file_path(dataset, i_file, name, capacity, err);
     if (dataset->kind == PSTI_DATASET_CONTAINER)
         found = psti_dataset_container_file_name(dataset, i_file);
-    enum pst_status status = dataset->kind == PSTI_DATASET_CONTAINER
-                                 ? PST_OK
-                                 : psti_dataset_shard(dataset, i_file, &shard, err);
+    else
+        status = psti_dataset_shard(dataset, i_file, &shard, err);
     if (status != PST_OK)
         return status;
     if (strlen(found) >= capacity)

@@ -15,6 +15,7 @@
 #include "dataset/dataset_blocks.h"
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/files/read.h"
@@ -205,21 +206,54 @@ enum pst_status psti_dataset_blocks_read(struct psti_blocks *blocks, uint64_t of
     return PST_OK;
 }
 
+enum pst_status psti_dataset_blocks_name(struct psti_blocks *blocks,
+                                         const struct psti_blocks_names *names, uint64_t sample,
+                                         char *name, struct pst_error *err)
+{
+    uint64_t table = names->table + 8 * sample;
+    uint8_t between[16];
+    enum pst_status status = psti_dataset_blocks_read(blocks, table, sizeof between, between, err);
+    if (status != PST_OK)
+        return status;
+    uint64_t start = psti_load_u64(between), end = psti_load_u64(between + 8);
+    if (end > names->nbytes || start >= end || end - start > PSTI_NAME_LIMIT)
+        return psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", NULL, (int64_t)table,
+                            "the index places a name outside of its names");
+    uint64_t at = names->names + start;
+    status = psti_dataset_blocks_read(blocks, at, end - start, name, err);
+    if (status != PST_OK)
+        return status;
+    size_t length = (size_t)(end - start - 1);
+    if (name[length] != 0 || psti_format_name_problem(name, length) != NULL)
+        return psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", NULL, (int64_t)at,
+                            "the index holds an impossible name");
+    return PST_OK;
+}
+
 enum pst_status psti_dataset_blocks_check(const struct psti_blocks *blocks, uint64_t i_block,
                                           struct pst_error *err)
 {
     return read_verifying(blocks, i_block, 0, 0, NULL, err);
 }
 
+enum pst_status psti_dataset_blocks_check_all(const struct psti_blocks *blocks,
+                                              struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint64_t i = 0; status == PST_OK && i < blocks->n_blocks; i++)
+        status = psti_dataset_blocks_check(blocks, i, err);
+    return status;
+}
+
 enum pst_status psti_dataset_blocks_open(struct psti_blocks *blocks, int fd,
-                                         const struct psti_index_header *header,
+                                         const struct psti_index_frame *frame,
                                          struct pst_error *err)
 {
     blocks->fd = fd;
-    blocks->end = header->blocks_offset;
-    blocks->n_blocks = header->n_blocks;
-    blocks->n_frames = header->n_blocks < PSTI_DATASET_BLOCKS_MAX_FRAMES
-                           ? header->n_blocks
+    blocks->end = frame->blocks_offset;
+    blocks->n_blocks = frame->n_blocks;
+    blocks->n_frames = frame->n_blocks < PSTI_DATASET_BLOCKS_MAX_FRAMES
+                           ? frame->n_blocks
                            : PSTI_DATASET_BLOCKS_MAX_FRAMES;
     size_t n = (size_t)blocks->n_blocks, n_frames = (size_t)blocks->n_frames;
     blocks->sums = psti_alloc_array(n, sizeof *blocks->sums);
@@ -233,7 +267,7 @@ enum pst_status psti_dataset_blocks_open(struct psti_blocks *blocks, int fd,
         read_file(blocks, blocks->end, n * sizeof *blocks->sums, blocks->sums, err);
     if (status != PST_OK)
         return status;
-    if (psti_hash64(blocks->sums, n * sizeof *blocks->sums) != header->blocks_checksum)
+    if (psti_hash64(blocks->sums, n * sizeof *blocks->sums) != frame->blocks_checksum)
         return psti_fail_at(err, PST_ERROR_CHECKSUM, "dataset", NULL, (int64_t)blocks->end,
                             "the index's table of checksums was altered");
     return PST_OK;

@@ -39,7 +39,7 @@ struct psti_blocks {
  * zeroed but for fd = -1; psti_dataset_blocks_close frees it whatever the result is. Offsets in
  * `err` are those in the file. */
 enum pst_status psti_dataset_blocks_open(struct psti_blocks *blocks, int fd,
-                                         const struct psti_index_header *header,
+                                         const struct psti_index_frame *frame,
                                          struct pst_error *err);
 void psti_dataset_blocks_close(struct psti_blocks *blocks);
 
@@ -49,8 +49,23 @@ void psti_dataset_blocks_close(struct psti_blocks *blocks);
 enum pst_status psti_dataset_blocks_read(struct psti_blocks *blocks, uint64_t offset,
                                          uint64_t nbytes, void *out, struct pst_error *err);
 
+/* Where an index has the names of its samples. */
+struct psti_blocks_names {
+    uint64_t table;  /* offset of u64 [n + 1], relative to `names` */
+    uint64_t names;  /* offset of the names, each with its NUL */
+    uint64_t nbytes; /* of all of them */
+};
+/* Copies the name of a sample, which is checked, to PSTI_NAME_LIMIT bytes. As
+ * psti_dataset_blocks_read; PST_ERROR_CORRUPT: the index has an impossible name or place. */
+enum pst_status psti_dataset_blocks_name(struct psti_blocks *blocks,
+                                         const struct psti_blocks_names *names, uint64_t sample,
+                                         char *name, struct pst_error *err);
+
 /* Reads block i_block < n_blocks from the file and verifies it, even if it was verified before. */
 enum pst_status psti_dataset_blocks_check(const struct psti_blocks *blocks, uint64_t i_block,
                                           struct pst_error *err);
+/* Does that with all blocks. */
+enum pst_status psti_dataset_blocks_check_all(const struct psti_blocks *blocks,
+                                              struct pst_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "dataset/dataset_blocks.h"
 #include "dataset/dataset_members.h"
+#include "dataset/dataset_saved.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -42,12 +43,6 @@ struct container_dataset {
     _Atomic uint64_t *checked;         /* one bit for each file */
 };
 
-/* Compares the whole stamp: lists of many files keep half of one. */
-static bool is_as_it_was(const struct psti_container_file *file, const struct stat *st)
-{
-    return file->stamp == 0 || psti_stamp_make(st, file->stamp & 1) == file->stamp;
-}
-
 static const struct container_dataset *self_of(const pst_dataset *dataset)
 {
     return (const struct container_dataset *)(const void *)dataset;
@@ -63,6 +58,13 @@ static enum pst_status in_index(const struct container_dataset *self, uint64_t o
     return status;
 }
 
+/* Does that with the offset that the blocks have set. */
+static enum pst_status in_blocks(const struct container_dataset *self, enum pst_status status,
+                                 struct pst_error *err)
+{
+    return in_index(self, err != NULL ? (uint64_t)err->offset : 0, status, err);
+}
+
 static enum pst_status corrupt(const struct container_dataset *self, uint64_t offset,
                                const char *what, struct pst_error *err)
 {
@@ -75,31 +77,18 @@ static enum pst_status get(const struct container_dataset *self, uint64_t offset
 {
     struct psti_blocks *blocks = (struct psti_blocks *)&self->blocks;
     enum pst_status status = psti_dataset_blocks_read(blocks, offset, nbytes, out, err);
-    if (status != PST_OK)
-        return in_index(self, err != NULL ? (uint64_t)err->offset : 0, status, err);
-    return PST_OK;
+    return status == PST_OK ? PST_OK : in_blocks(self, status, err);
 }
 
 static enum pst_status container_sample_name(const pst_dataset *dataset, uint64_t sample,
                                              char *name, struct pst_error *err)
 {
     const struct container_dataset *self = self_of(dataset);
-    uint64_t table = self->header.name_offsets_offset + 8 * sample;
-    uint8_t between[16];
-    enum pst_status status = get(self, table, sizeof between, between, err);
-    if (status != PST_OK)
-        return status;
-    uint64_t start = psti_load_u64(between), end = psti_load_u64(between + 8);
-    if (end > self->header.names_nbytes || start >= end || end - start > PSTI_NAME_LIMIT)
-        return corrupt(self, table, "the index places a name outside of its names", err);
-    uint64_t at = self->header.names_offset + start;
-    status = get(self, at, end - start, name, err);
-    if (status != PST_OK)
-        return status;
-    size_t length = (size_t)(end - start - 1);
-    if (name[length] != 0 || psti_format_name_problem(name, length) != NULL)
-        return corrupt(self, at, "the index holds an impossible name", err);
-    return PST_OK;
+    const struct psti_blocks_names names = {self->header.name_offsets_offset,
+                                            self->header.names_offset, self->header.names_nbytes};
+    struct psti_blocks *blocks = (struct psti_blocks *)&self->blocks;
+    enum pst_status status = psti_dataset_blocks_name(blocks, &names, sample, name, err);
+    return status == PST_OK ? PST_OK : in_blocks(self, status, err);
 }
 
 /* The file in which a sample lies: the last one that begins at or before it. Files without samples
@@ -245,16 +234,9 @@ const char *psti_dataset_container_file_name(const pst_dataset *dataset, uint32_
     return self->paths + self->files[i_file].path;
 }
 
-uint32_t psti_dataset_container_kind(const pst_dataset *dataset)
+const char *psti_dataset_container_index_path(const pst_dataset *dataset)
 {
-    return self_of(dataset)->header.kind;
-}
-
-const char *psti_dataset_container_index(const pst_dataset *dataset, int *fd)
-{
-    const struct container_dataset *self = self_of(dataset);
-    *fd = self->blocks.fd;
-    return self->index_path;
+    return self_of(dataset)->index_path;
 }
 
 static enum pst_status container_file_path(const pst_dataset *dataset, uint32_t i_file,
@@ -314,7 +296,7 @@ enum pst_status psti_dataset_container_compare_file(const pst_dataset *dataset, 
                             "the file changed: it had %" PRIu64
                             " bytes when its index was made, now %lld",
                             self->files[i_file].nbytes, (long long)st.st_size);
-    return is_as_it_was(&self->files[i_file], &st)
+    return psti_stamp_is(self->files[i_file].stamp, &st)
                ? PST_OK
                : psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1, PSTI_STAMP_CHANGED);
 }
@@ -340,14 +322,11 @@ static enum pst_status container_check_file(const pst_dataset *dataset, uint32_t
 static enum pst_status container_check_index(const pst_dataset *dataset, struct pst_error *err)
 {
     const struct container_dataset *self = self_of(dataset);
-    for (uint64_t i = 0; i < self->header.n_blocks; i++) {
-        enum pst_status status = psti_dataset_blocks_check(&self->blocks, i, err);
-        if (status != PST_OK) {
-            psti_error_set_dataset(err, dataset->path);
-            return in_index(self, err != NULL ? (uint64_t)err->offset : 0, status, err);
-        }
-    }
-    return PST_OK;
+    enum pst_status status = psti_dataset_blocks_check_all(&self->blocks, err);
+    if (status == PST_OK)
+        return PST_OK;
+    psti_error_set_dataset(err, dataset->path);
+    return in_blocks(self, status, err);
 }
 
 static const struct psti_dataset_ops container_ops = {
@@ -453,7 +432,7 @@ static void compare_files(const struct container_dataset *self, bool *fits,
         const char *name = psti_dataset_container_file_name(&self->base, i);
         struct stat st;
         *fits = fstatat(self->base.dir_fd, name, &st, 0) == 0 && S_ISREG(st.st_mode) &&
-                is_as_it_was(&self->files[i], &st);
+                psti_stamp_is(self->files[i].stamp, &st);
         if (!*fits)
             snprintf(why, PST_ERROR_PATH_CAP, "%.200s changed", name);
     }
@@ -462,7 +441,6 @@ static void compare_files(const struct container_dataset *self, bool *fits,
 static enum pst_status open_index(struct container_dataset *self, int fd, const uint8_t options[16],
                                   bool *fits, char why[PST_ERROR_PATH_CAP], struct pst_error *err)
 {
-    struct psti_index_header blocks = {0};
     enum pst_status status = read_header(self, fd, err);
     bool other = options != NULL && memcmp(self->header.options, options, 16) != 0;
     if (status == PST_OK && (self->header.law != PSTI_CONTAINER_LAW || other)) {
@@ -475,10 +453,7 @@ static enum pst_status open_index(struct container_dataset *self, int fd, const 
         close(fd);
         return status;
     }
-    blocks.blocks_offset = self->header.blocks_offset;
-    blocks.n_blocks = self->header.n_blocks;
-    blocks.blocks_checksum = self->header.blocks_checksum;
-    status = psti_dataset_blocks_open(&self->blocks, fd, &blocks, err);
+    status = psti_dataset_blocks_open(&self->blocks, fd, &self->header.frame, err);
     psti_error_set_file(status == PST_OK ? NULL : err, self->index_path);
     if (status == PST_OK)
         status = read_files(self, err);
@@ -532,13 +507,12 @@ bool psti_dataset_container_fds(const pst_dataset *dataset, int *folder, int *in
     return true;
 }
 
-/* Others could lie about what lies where. */
 static enum pst_status check_owner(int folder, int index, struct pst_error *err)
 {
     struct stat data, st;
     if (fstat(folder, &data) != 0 || fstat(index, &st) != 0)
         return psti_fail_os(err, errno, "dataset", NULL, -1, "cannot examine an index");
-    if (st.st_uid == 0 || st.st_uid == geteuid() || st.st_uid == data.st_uid)
+    if (psti_dataset_saved_owner_counts(&st, &data.st_uid))
         return PST_OK;
     return psti_fail(err, PST_ERROR_STATE, "dataset",
                      "the index belongs to user %lu, who is neither root, nor this process's user, "

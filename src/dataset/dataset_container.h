@@ -6,10 +6,9 @@
 #include "dataset/dataset_int.h"
 
 /* Opens the index in `fd`, which it takes over, also after failure. Its files lie in the folder
- * `base`; index_path is for messages. `path` is what the data
- * set calls itself. options NULL: any. *fits: false, with PST_OK and without a data set, if the
- * index is of other options, of other rules, or if a file changed; *why then says what, in a few
- * words.
+ * `base`; index_path is for messages. `path` is what the data set calls itself. options NULL: any.
+ * *fits: false, with PST_OK and without a data set, if the index is of other options, of other
+ * rules, or if a file changed; *why then says what, in a few words.
  *
  * PST_ERROR_CORRUPT, TRUNCATED, CHECKSUM, UNSUPPORTED: the index cannot be used. */
 enum pst_status psti_dataset_open_container_index(const char *path, const char *base,
@@ -48,10 +47,8 @@ uint64_t psti_dataset_container_first_sample(const pst_dataset *dataset, uint32_
 struct psti_saved;
 enum pst_status psti_dataset_container_add_sums(const char *base, const char *index_path,
                                                 struct psti_saved *saved, struct pst_error *err);
-/* The kind of the files, an enum psti_container_kind. */
-uint32_t psti_dataset_container_kind(const pst_dataset *dataset);
-/* The path and the descriptor of the index; both live as long as the data set. */
-const char *psti_dataset_container_index(const pst_dataset *dataset, int *fd);
+/* The path of the index; lives as long as the data set. */
+const char *psti_dataset_container_index_path(const pst_dataset *dataset);
 /* The path of file i_file, relative to dir_fd; lives as long as the data set. */
 const char *psti_dataset_container_file_name(const pst_dataset *dataset, uint32_t i_file);
 

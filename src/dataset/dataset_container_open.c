@@ -267,7 +267,7 @@ static enum pst_status walk_shard(struct making *making, struct psti_containers_
         return status;
     status = walk_file(making, writer, path, fd, &st, err);
     if (status == PST_OK &&
-        (fstat(fd, &after) != 0 || !psti_stamp_fits(psti_stamp_make(&st, false), &after)))
+        (fstat(fd, &after) != 0 || !psti_stamp_is(psti_stamp_make(&st, false), &after)))
         status = psti_fail_at(err, PST_ERROR_STATE, ROOM, path, -1,
                               "the file changed while its index was made");
     close(fd);

@@ -182,17 +182,17 @@ static enum pst_status seal(struct adding *adding, struct pst_error *err)
     uint8_t printed[PSTI_INDEX_HEADER_NBYTES], sum[8];
     enum pst_status status = PST_OK;
     psti_hash_begin(&table);
-    for (uint64_t i = 0; status == PST_OK && i < header.n_blocks; i++) {
+    for (uint64_t i = 0; status == PST_OK && i < header.frame.n_blocks; i++) {
         uint64_t at = PSTI_INDEX_HEADER_NBYTES + i * PSTI_INDEX_BLOCK_NBYTES;
-        uint64_t left = header.blocks_offset - at;
+        uint64_t left = header.frame.blocks_offset - at;
         size_t n = left < PSTI_INDEX_BLOCK_NBYTES ? (size_t)left : PSTI_INDEX_BLOCK_NBYTES;
         status = read_index(adding, at, adding->piece, n, err);
         psti_store_u64(sum, psti_hash64(adding->piece, n));
         psti_hash_update(&table, sum, sizeof sum);
         if (status == PST_OK)
-            status = write_index(adding, header.blocks_offset + 8 * i, sum, sizeof sum, err);
+            status = write_index(adding, header.frame.blocks_offset + 8 * i, sum, sizeof sum, err);
     }
-    header.blocks_checksum = psti_hash_end(&table);
+    header.frame.blocks_checksum = psti_hash_end(&table);
     header.has_sums = true;
     psti_format_print_container_header(&header, printed);
     if (status == PST_OK)

@@ -44,6 +44,13 @@ static enum pst_status in_index(const struct psti_dataset_index *index, uint64_t
     return status;
 }
 
+/* Does that with the offset that the blocks have set. */
+static enum pst_status in_blocks(const struct psti_dataset_index *index, enum pst_status status,
+                                 struct pst_error *err)
+{
+    return in_index(index, err != NULL ? (uint64_t)err->offset : 0, status, err);
+}
+
 static enum pst_status corrupt(const struct psti_dataset_index *index, uint64_t offset,
                                const char *what, struct pst_error *err)
 {
@@ -58,31 +65,18 @@ static enum pst_status get(const struct psti_dataset_index *index, uint64_t offs
 {
     struct psti_blocks *blocks = (struct psti_blocks *)&index->blocks;
     enum pst_status status = psti_dataset_blocks_read(blocks, offset, nbytes, out, err);
-    if (status != PST_OK)
-        return in_index(index, err != NULL ? (uint64_t)err->offset : 0, status, err);
-    return PST_OK;
+    return status == PST_OK ? PST_OK : in_blocks(index, status, err);
 }
 
 static enum pst_status index_sample_name(const pst_dataset *dataset, uint64_t sample, char *name,
                                          struct pst_error *err)
 {
     const struct psti_dataset_index *index = psti_dataset_index_of(dataset);
-    uint64_t table = index->header.name_offsets_offset + 8 * sample;
-    uint8_t between[16];
-    enum pst_status status = get(index, table, sizeof between, between, err);
-    if (status != PST_OK)
-        return status;
-    uint64_t start = psti_load_u64(between), end = psti_load_u64(between + 8);
-    if (end > index->header.names_nbytes || start >= end || end - start > PSTI_NAME_LIMIT)
-        return corrupt(index, table, "the index places a name outside of its names", err);
-    uint64_t at = index->header.names_offset + start;
-    status = get(index, at, end - start, name, err);
-    if (status != PST_OK)
-        return status;
-    size_t length = (size_t)(end - start - 1);
-    if (name[length] != 0 || psti_format_name_problem(name, length) != NULL)
-        return corrupt(index, at, "the index holds an impossible name", err);
-    return PST_OK;
+    const struct psti_blocks_names names = {index->header.name_offsets_offset,
+                                            index->header.names_offset, index->header.names_nbytes};
+    struct psti_blocks *blocks = (struct psti_blocks *)&index->blocks;
+    enum pst_status status = psti_dataset_blocks_name(blocks, &names, sample, name, err);
+    return status == PST_OK ? PST_OK : in_blocks(index, status, err);
 }
 
 /* Class name of a label; names were checked at open. */
@@ -229,14 +223,11 @@ static void index_close(pst_dataset *dataset)
 static enum pst_status index_check(const pst_dataset *dataset, struct pst_error *err)
 {
     const struct psti_dataset_index *index = psti_dataset_index_of(dataset);
-    for (uint64_t i = 0; i < index->header.n_blocks; i++) {
-        enum pst_status status = psti_dataset_blocks_check(&index->blocks, i, err);
-        if (status != PST_OK) {
-            psti_error_set_dataset(err, dataset->path);
-            return in_index(index, err != NULL ? (uint64_t)err->offset : 0, status, err);
-        }
-    }
-    return PST_OK;
+    enum pst_status status = psti_dataset_blocks_check_all(&index->blocks, err);
+    if (status == PST_OK)
+        return PST_OK;
+    psti_error_set_dataset(err, dataset->path);
+    return in_blocks(index, status, err);
 }
 
 static const struct psti_dataset_ops index_ops = {
@@ -390,11 +381,11 @@ static void take_identities(struct psti_dataset_index *index)
     const uint64_t layout[] = {
         header->n_samples,     header->n_fields,      header->n_shards,
         header->fields_offset, header->shards_offset, header->name_offsets_offset,
-        header->names_offset,  header->names_nbytes,  header->blocks_offset};
+        header->names_offset,  header->names_nbytes,  header->frame.blocks_offset};
     struct psti_hash_pair hash;
     psti_hash_pair_begin(&hash);
     psti_hash_pair_update(&hash, layout, sizeof layout);
-    psti_hash_pair_update(&hash, index->blocks.sums, (size_t)header->n_blocks * 8);
+    psti_hash_pair_update(&hash, index->blocks.sums, (size_t)header->frame.n_blocks * 8);
     psti_hash_pair_end(&hash, base->bytes_identity);
     memcpy(base->listed_identity, base->bytes_identity, sizeof base->listed_identity);
     memcpy(base->files_identity, header->files, sizeof base->files_identity);
@@ -446,7 +437,7 @@ enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, str
     if (status == PST_OK)
         status = read_header(index, fd, file, err);
     if (status == PST_OK) {
-        status = psti_dataset_blocks_open(&index->blocks, fd, &index->header, err);
+        status = psti_dataset_blocks_open(&index->blocks, fd, &index->header.frame, err);
         psti_error_set_file(status == PST_OK ? NULL : err, file);
         fd = -1;
     }

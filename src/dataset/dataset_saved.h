@@ -24,6 +24,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct stat;
 struct psti_saved;
@@ -51,6 +52,10 @@ enum psti_saved_turn {
     PSTI_SAVED_LOOK, /* another process has made the index meanwhile */
     PSTI_SAVED_MAKE, /* this process is the maker, until publish or end */
 };
+
+/* True if an index of that file's owner counts: of root, this process's user, or the owner of the
+ * data. Others could lie about what lies where. data_owner: NULL: not known. */
+bool psti_dataset_saved_owner_counts(const struct stat *st, const uid_t *data_owner);
 
 /* Makes a handle. Nothing on the disk changes.
  *

@@ -58,13 +58,19 @@ enum pst_status psti_dataset_saved_set_places(struct psti_saved *saved, struct p
     return PST_OK;
 }
 
+bool psti_dataset_saved_owner_counts(const struct stat *st, const uid_t *data_owner)
+{
+    return st->st_uid == 0 || st->st_uid == geteuid() ||
+           (data_owner != NULL && st->st_uid == *data_owner);
+}
+
 bool psti_dataset_saved_trusts(const struct psti_saved *saved, unsigned i_place,
                                const struct stat *st)
 {
     if ((st->st_mode & S_IWOTH) != 0)
         return false;
-    return st->st_uid == 0 || st->st_uid == geteuid() ||
-           (i_place == 0 && saved->has_owner && st->st_uid == saved->owner);
+    return psti_dataset_saved_owner_counts(st,
+                                           i_place == 0 && saved->has_owner ? &saved->owner : NULL);
 }
 
 static int make_folder(const char *path, mode_t mode)

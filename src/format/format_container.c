@@ -15,15 +15,6 @@ static const char magic[8] = {'P', 'S', 'T', 'C', 'O', 'N', 'T', '\n'};
 enum { ITEM_OFFSET = 0, ITEM_NBYTES = 6, ITEM_DECODED = 11, ITEM_SUM = 16 };
 #define IN_INDEX (((uint64_t)1 << 40) - 1)
 
-static bool place(uint64_t *end, uint64_t n, uint64_t size, uint64_t *offset)
-{
-    uint64_t nbytes, rounded;
-    if (!psti_mul_u64(n, size, &nbytes) || !psti_add_u64(*end, PSTI_INDEX_ALIGNMENT - 1, &rounded))
-        return false;
-    *offset = rounded & ~(uint64_t)(PSTI_INDEX_ALIGNMENT - 1);
-    return psti_add_u64(*offset, nbytes, end) && *end <= INT64_MAX;
-}
-
 static uint64_t row_nbytes(const struct pst_field *field)
 {
     return psti_format_has_items(field->type) ? PSTI_CONTAINER_ITEM_NBYTES : 8;
@@ -33,31 +24,30 @@ bool psti_format_container_layout(struct psti_container_header *header,
                                   struct psti_container_field *fields)
 {
     uint64_t end = PSTI_INDEX_HEADER_NBYTES;
-    bool fits = place(&end, header->n_fields, PSTI_INDEX_FIELD_NBYTES, &header->fields_offset) &&
-                place(&end, header->n_files, PSTI_CONTAINER_FILE_NBYTES, &header->files_offset) &&
-                place(&end, header->paths_nbytes, 1, &header->paths_offset);
+    bool fits = psti_format_place_section(&end, header->n_fields, PSTI_INDEX_FIELD_NBYTES,
+                                          &header->fields_offset) &&
+                psti_format_place_section(&end, header->n_files, PSTI_CONTAINER_FILE_NBYTES,
+                                          &header->files_offset) &&
+                psti_format_place_section(&end, header->paths_nbytes, 1, &header->paths_offset);
     for (uint32_t i = 0; i < header->n_fields && fits; i++) {
         fields[i].classes_offset = fields[i].shapes_offset = 0;
         if (fields[i].classes_nbytes > 0)
-            fits = place(&end, fields[i].classes_nbytes, 1, &fields[i].classes_offset);
+            fits = psti_format_place_section(&end, fields[i].classes_nbytes, 1,
+                                             &fields[i].classes_offset);
     }
     for (uint32_t i = 0; i < header->n_fields && fits; i++) {
-        fits =
-            place(&end, header->n_samples, row_nbytes(&fields[i].field), &fields[i].column_offset);
+        fits = psti_format_place_section(&end, header->n_samples, row_nbytes(&fields[i].field),
+                                         &fields[i].column_offset);
         if (fits && fields[i].n_dims > 0)
-            fits = place(&end, header->n_samples, 4 * (uint64_t)fields[i].n_dims,
-                         &fields[i].shapes_offset);
+            fits = psti_format_place_section(
+                &end, header->n_samples, 4 * (uint64_t)fields[i].n_dims, &fields[i].shapes_offset);
     }
-    fits = fits && place(&end, header->n_samples + 1, 8, &header->name_offsets_offset) &&
-           place(&end, header->names_nbytes, 1, &header->names_offset) &&
-           place(&end, header->values_nbytes, 1, &header->values_offset) &&
-           place(&end, 0, 1, &header->blocks_offset);
-    if (!fits)
-        return false;
-    uint64_t payload = header->blocks_offset - PSTI_INDEX_HEADER_NBYTES;
-    header->n_blocks = (payload + PSTI_INDEX_BLOCK_NBYTES - 1) / PSTI_INDEX_BLOCK_NBYTES;
-    header->file_nbytes = header->blocks_offset + 8 * header->n_blocks;
-    return header->file_nbytes <= INT64_MAX;
+    fits =
+        fits &&
+        psti_format_place_section(&end, header->n_samples + 1, 8, &header->name_offsets_offset) &&
+        psti_format_place_section(&end, header->names_nbytes, 1, &header->names_offset) &&
+        psti_format_place_section(&end, header->values_nbytes, 1, &header->values_offset);
+    return fits && psti_format_frame(end, &header->frame);
 }
 
 void psti_format_print_container_header(const struct psti_container_header *header,
@@ -85,43 +75,32 @@ void psti_format_print_container_header(const struct psti_container_header *head
     psti_store_u64(out + 136, header->names_nbytes);
     psti_store_u64(out + 144, header->values_offset);
     psti_store_u64(out + 152, header->values_nbytes);
-    psti_store_u64(out + 160, header->blocks_offset);
-    psti_store_u64(out + 168, header->n_blocks);
-    psti_store_u64(out + 176, header->blocks_checksum);
-    psti_store_u64(out + 184, header->file_nbytes);
+    psti_store_u64(out + 160, header->frame.blocks_offset);
+    psti_store_u64(out + 168, header->frame.n_blocks);
+    psti_store_u64(out + 176, header->frame.blocks_checksum);
+    psti_store_u64(out + 184, header->frame.file_nbytes);
     out[192] = header->has_sums;
     psti_store_u64(out + PSTI_INDEX_HEADER_NBYTES - 8,
                    psti_hash64(out, PSTI_INDEX_HEADER_NBYTES - 8));
 }
 
-/* True if n * size bytes at `offset` lie in the payload, aligned. */
-static bool section_fits(const struct psti_container_header *header, uint64_t offset, uint64_t n,
-                         uint64_t size)
-{
-    uint64_t nbytes;
-    return offset % PSTI_INDEX_ALIGNMENT == 0 && offset >= PSTI_INDEX_HEADER_NBYTES &&
-           psti_mul_u64(n, size, &nbytes) && psti_range_fits(offset, nbytes, header->blocks_offset);
-}
-
 static const char *header_problem(const struct psti_container_header *header)
 {
-    if (header->blocks_offset < PSTI_INDEX_HEADER_NBYTES || header->blocks_offset > INT64_MAX)
-        return "the index's header puts the block table outside of the file";
-    uint64_t payload = header->blocks_offset - PSTI_INDEX_HEADER_NBYTES;
-    uint64_t n_blocks =
-        payload / PSTI_INDEX_BLOCK_NBYTES + (payload % PSTI_INDEX_BLOCK_NBYTES != 0 ? 1 : 0);
-    if (payload % PSTI_INDEX_ALIGNMENT != 0 || n_blocks != header->n_blocks ||
-        header->file_nbytes != header->blocks_offset + 8 * n_blocks)
-        return "the index's header contradicts itself on its length";
+    const char *problem = psti_format_frame_problem(&header->frame);
+    if (problem != NULL)
+        return problem;
     if (header->n_samples > INT64_MAX - 1 || header->n_fields > PST_MAX_FIELDS ||
         header->n_fields == 0 || header->n_files >= PST_FILE_NONE || header->n_files == 0)
         return "the index's header has an impossible number of samples, fields or files";
-    if (!section_fits(header, header->fields_offset, header->n_fields, PSTI_INDEX_FIELD_NBYTES) ||
-        !section_fits(header, header->files_offset, header->n_files, PSTI_CONTAINER_FILE_NBYTES) ||
-        !section_fits(header, header->paths_offset, header->paths_nbytes, 1) ||
-        !section_fits(header, header->name_offsets_offset, header->n_samples + 1, 8) ||
-        !section_fits(header, header->names_offset, header->names_nbytes, 1) ||
-        !section_fits(header, header->values_offset, header->values_nbytes, 1))
+    if (!psti_format_section_fits(&header->frame, header->fields_offset, header->n_fields,
+                                  PSTI_INDEX_FIELD_NBYTES) ||
+        !psti_format_section_fits(&header->frame, header->files_offset, header->n_files,
+                                  PSTI_CONTAINER_FILE_NBYTES) ||
+        !psti_format_section_fits(&header->frame, header->paths_offset, header->paths_nbytes, 1) ||
+        !psti_format_section_fits(&header->frame, header->name_offsets_offset,
+                                  header->n_samples + 1, 8) ||
+        !psti_format_section_fits(&header->frame, header->names_offset, header->names_nbytes, 1) ||
+        !psti_format_section_fits(&header->frame, header->values_offset, header->values_nbytes, 1))
         return "the index's header puts a table outside of the file";
     return NULL;
 }
@@ -153,10 +132,10 @@ static void load_header(const uint8_t *bytes, struct psti_container_header *head
     header->names_nbytes = psti_load_u64(bytes + 136);
     header->values_offset = psti_load_u64(bytes + 144);
     header->values_nbytes = psti_load_u64(bytes + 152);
-    header->blocks_offset = psti_load_u64(bytes + 160);
-    header->n_blocks = psti_load_u64(bytes + 168);
-    header->blocks_checksum = psti_load_u64(bytes + 176);
-    header->file_nbytes = psti_load_u64(bytes + 184);
+    header->frame.blocks_offset = psti_load_u64(bytes + 160);
+    header->frame.n_blocks = psti_load_u64(bytes + 168);
+    header->frame.blocks_checksum = psti_load_u64(bytes + 176);
+    header->frame.file_nbytes = psti_load_u64(bytes + 184);
     header->has_sums = bytes[192] != 0;
 }
 
@@ -182,14 +161,7 @@ enum pst_status psti_format_parse_container_header(const uint8_t *bytes, size_t 
     const char *problem = header_problem(header);
     if (problem != NULL)
         return fail_at(err, PST_ERROR_CORRUPT, 0, problem);
-    if (file_nbytes < header->file_nbytes)
-        return psti_fail_at(err, PST_ERROR_TRUNCATED, "format", NULL, (int64_t)file_nbytes,
-                            "the index ends after %" PRIu64 " bytes, it was written with %" PRIu64,
-                            file_nbytes, header->file_nbytes);
-    if (file_nbytes > header->file_nbytes)
-        return fail_at(err, PST_ERROR_CORRUPT, (int64_t)header->file_nbytes,
-                       "the index is longer than it was written");
-    return PST_OK;
+    return psti_format_check_length(&header->frame, file_nbytes, err);
 }
 
 void psti_format_print_container_field(const struct psti_container_field *field,
@@ -226,10 +198,12 @@ enum pst_status psti_format_parse_container_field(const uint8_t bytes[PSTI_INDEX
         (has_classes && (field->field.type != PST_FIELD_INT || field->field.n_classes == 0)))
         return psti_fail_at(err, PST_ERROR_CORRUPT, "format", NULL, 0,
                             "field \"%s\" of the index contradicts itself", field->field.name);
-    if (!section_fits(header, field->column_offset, header->n_samples, row_nbytes(&field->field)) ||
-        (has_classes && !section_fits(header, field->classes_offset, field->classes_nbytes, 1)) ||
-        (field->n_dims > 0 &&
-         !section_fits(header, field->shapes_offset, header->n_samples, 4 * field->n_dims)))
+    if (!psti_format_section_fits(&header->frame, field->column_offset, header->n_samples,
+                                  row_nbytes(&field->field)) ||
+        (has_classes && !psti_format_section_fits(&header->frame, field->classes_offset,
+                                                  field->classes_nbytes, 1)) ||
+        (field->n_dims > 0 && !psti_format_section_fits(&header->frame, field->shapes_offset,
+                                                        header->n_samples, 4 * field->n_dims)))
         return psti_fail_at(err, PST_ERROR_CORRUPT, "format", NULL, 0,
                             "the column of field \"%s\" lies outside of the index",
                             field->field.name);

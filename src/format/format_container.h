@@ -40,17 +40,14 @@ struct psti_container_header {
     uint64_t name_offsets_offset;        /* u64 [n_samples + 1], relative to names_offset */
     uint64_t names_offset, names_nbytes;
     uint64_t values_offset, values_nbytes; /* of items that lie in the index itself */
-    uint64_t blocks_offset;                /* end of the payload */
-    uint64_t n_blocks;
-    uint64_t blocks_checksum;
-    uint64_t file_nbytes;
+    struct psti_index_frame frame;
 };
 
 struct psti_container_field {
     struct pst_field field;
     uint64_t max_item_nbytes;    /* as they are stored */
     uint64_t max_decoded_nbytes; /* of deflated items; 0: there are none */
-    uint64_t column_offset;   /* n_samples items, or values of 8 bytes */
+    uint64_t column_offset;      /* n_samples items, or values of 8 bytes */
     uint64_t classes_offset, classes_nbytes;
     /* Arrays whose shapes differ: u32 [n_samples][n_dims] at shapes_offset. Else both are 0. */
     uint64_t shapes_offset;

@@ -73,51 +73,36 @@ static void print_start(const uint8_t magic[8], uint16_t minor, uint8_t *out)
 
 /* Index --------------------------------------------------------------------- */
 
-/* Takes n * size bytes at *end, aligned. False if the new end does not fit in 63 bits. */
-static bool place(uint64_t *end, uint64_t n, uint64_t size, uint64_t *offset)
-{
-    uint64_t nbytes, sum;
-    if (!psti_mul_u64(n, size, &nbytes) || !psti_add_u64(nbytes, PSTI_INDEX_ALIGNMENT - 1, &nbytes))
-        return false;
-    nbytes &= ~(uint64_t)(PSTI_INDEX_ALIGNMENT - 1);
-    *offset = *end;
-    if (!psti_add_u64(*end, nbytes, &sum) || sum > INT64_MAX)
-        return false;
-    *end = sum;
-    return true;
-}
-
 bool psti_format_index_layout(struct psti_index_header *header, struct psti_index_field *fields)
 {
     uint64_t end = PSTI_INDEX_HEADER_NBYTES;
     if (header->n_samples > INT64_MAX)
         return false;
-    if (!place(&end, header->n_fields, PSTI_INDEX_FIELD_NBYTES, &header->fields_offset) ||
-        !place(&end, header->n_shards, PSTI_INDEX_SHARD_NBYTES, &header->shards_offset))
+    if (!psti_format_place_section(&end, header->n_fields, PSTI_INDEX_FIELD_NBYTES,
+                                   &header->fields_offset) ||
+        !psti_format_place_section(&end, header->n_shards, PSTI_INDEX_SHARD_NBYTES,
+                                   &header->shards_offset))
         return false;
     for (uint32_t i = 0; i < header->n_fields; i++) {
         fields[i].classes_offset = 0;
         if (fields[i].classes_nbytes > 0 &&
-            !place(&end, fields[i].classes_nbytes, 1, &fields[i].classes_offset))
+            !psti_format_place_section(&end, fields[i].classes_nbytes, 1,
+                                       &fields[i].classes_offset))
             return false;
         uint32_t n_pairs = psti_format_n_pairs(&fields[i].field);
         fields[i].pairs_offset = 0;
-        if (n_pairs > 0 && !place(&end, n_pairs, 8, &fields[i].pairs_offset))
+        if (n_pairs > 0 && !psti_format_place_section(&end, n_pairs, 8, &fields[i].pairs_offset))
             return false;
     }
     for (uint32_t i = 0; i < header->n_fields; i++)
-        if (!place(&end, header->n_samples, psti_format_row_nbytes(&fields[i].field),
-                   &fields[i].column_offset))
+        if (!psti_format_place_section(&end, header->n_samples,
+                                       psti_format_row_nbytes(&fields[i].field),
+                                       &fields[i].column_offset))
             return false;
-    if (!place(&end, header->n_samples + 1, 8, &header->name_offsets_offset) ||
-        !place(&end, header->names_nbytes, 1, &header->names_offset))
+    if (!psti_format_place_section(&end, header->n_samples + 1, 8, &header->name_offsets_offset) ||
+        !psti_format_place_section(&end, header->names_nbytes, 1, &header->names_offset))
         return false;
-    uint64_t payload = end - PSTI_INDEX_HEADER_NBYTES;
-    header->blocks_offset = end;
-    header->n_blocks =
-        payload / PSTI_INDEX_BLOCK_NBYTES + (payload % PSTI_INDEX_BLOCK_NBYTES != 0 ? 1 : 0);
-    header->file_nbytes = end + header->n_blocks * 8;
-    return header->file_nbytes <= INT64_MAX;
+    return psti_format_frame(end, &header->frame);
 }
 
 void psti_format_print_index_header(const struct psti_index_header *header,
@@ -138,10 +123,10 @@ void psti_format_print_index_header(const struct psti_index_header *header,
     psti_store_u64(out + 72, header->name_offsets_offset);
     psti_store_u64(out + 80, header->names_offset);
     psti_store_u64(out + 88, header->names_nbytes);
-    psti_store_u64(out + 96, header->blocks_offset);
-    psti_store_u64(out + 104, header->n_blocks);
-    psti_store_u64(out + 112, header->blocks_checksum);
-    psti_store_u64(out + 120, header->file_nbytes);
+    psti_store_u64(out + 96, header->frame.blocks_offset);
+    psti_store_u64(out + 104, header->frame.n_blocks);
+    psti_store_u64(out + 112, header->frame.blocks_checksum);
+    psti_store_u64(out + 120, header->frame.file_nbytes);
     psti_store_u64(out + 128, header->mark);
     memcpy(out + 136, header->samples, sizeof header->samples);
     memcpy(out + 152, header->files, sizeof header->files);
@@ -149,32 +134,21 @@ void psti_format_print_index_header(const struct psti_index_header *header,
                    psti_hash64(out, PSTI_INDEX_HEADER_NBYTES - 8));
 }
 
-/* True if n * size bytes at `offset` lie in the payload, aligned. */
-static bool section_fits(const struct psti_index_header *header, uint64_t offset, uint64_t n,
-                         uint64_t size)
-{
-    uint64_t nbytes;
-    return offset % PSTI_INDEX_ALIGNMENT == 0 && offset >= PSTI_INDEX_HEADER_NBYTES &&
-           psti_mul_u64(n, size, &nbytes) && psti_range_fits(offset, nbytes, header->blocks_offset);
-}
-
 static const char *header_problem(const struct psti_index_header *header)
 {
-    if (header->blocks_offset < PSTI_INDEX_HEADER_NBYTES || header->blocks_offset > INT64_MAX)
-        return "the index's header puts the block table outside of the file";
-    uint64_t payload = header->blocks_offset - PSTI_INDEX_HEADER_NBYTES;
-    uint64_t n_blocks =
-        payload / PSTI_INDEX_BLOCK_NBYTES + (payload % PSTI_INDEX_BLOCK_NBYTES != 0 ? 1 : 0);
-    if (payload % PSTI_INDEX_ALIGNMENT != 0 || n_blocks != header->n_blocks ||
-        header->file_nbytes != header->blocks_offset + 8 * n_blocks)
-        return "the index's header contradicts itself on its length";
+    const char *problem = psti_format_frame_problem(&header->frame);
+    if (problem != NULL)
+        return problem;
     if (header->n_samples > INT64_MAX - 1 || header->n_fields > PST_MAX_FIELDS ||
         header->n_fields == 0)
         return "the index's header has an impossible number of samples or fields";
-    if (!section_fits(header, header->fields_offset, header->n_fields, PSTI_INDEX_FIELD_NBYTES) ||
-        !section_fits(header, header->shards_offset, header->n_shards, PSTI_INDEX_SHARD_NBYTES) ||
-        !section_fits(header, header->name_offsets_offset, header->n_samples + 1, 8) ||
-        !section_fits(header, header->names_offset, header->names_nbytes, 1))
+    if (!psti_format_section_fits(&header->frame, header->fields_offset, header->n_fields,
+                                  PSTI_INDEX_FIELD_NBYTES) ||
+        !psti_format_section_fits(&header->frame, header->shards_offset, header->n_shards,
+                                  PSTI_INDEX_SHARD_NBYTES) ||
+        !psti_format_section_fits(&header->frame, header->name_offsets_offset,
+                                  header->n_samples + 1, 8) ||
+        !psti_format_section_fits(&header->frame, header->names_offset, header->names_nbytes, 1))
         return "the index's header puts a table outside of the file";
     return NULL;
 }
@@ -202,24 +176,17 @@ enum pst_status psti_format_parse_index_header(const uint8_t *bytes, size_t nbyt
     header->name_offsets_offset = psti_load_u64(bytes + 72);
     header->names_offset = psti_load_u64(bytes + 80);
     header->names_nbytes = psti_load_u64(bytes + 88);
-    header->blocks_offset = psti_load_u64(bytes + 96);
-    header->n_blocks = psti_load_u64(bytes + 104);
-    header->blocks_checksum = psti_load_u64(bytes + 112);
-    header->file_nbytes = psti_load_u64(bytes + 120);
+    header->frame.blocks_offset = psti_load_u64(bytes + 96);
+    header->frame.n_blocks = psti_load_u64(bytes + 104);
+    header->frame.blocks_checksum = psti_load_u64(bytes + 112);
+    header->frame.file_nbytes = psti_load_u64(bytes + 120);
     header->mark = header->minor >= 2 ? psti_load_u64(bytes + 128) : 0;
     memcpy(header->samples, bytes + 136, sizeof header->samples);
     memcpy(header->files, bytes + 152, sizeof header->files);
     const char *problem = header_problem(header);
     if (problem != NULL)
         return fail_at(err, PST_ERROR_CORRUPT, 0, problem);
-    if (file_nbytes < header->file_nbytes)
-        return psti_fail_at(err, PST_ERROR_TRUNCATED, "format", NULL, (int64_t)file_nbytes,
-                            "the index ends after %" PRIu64 " bytes, it was written with %" PRIu64,
-                            file_nbytes, header->file_nbytes);
-    if (file_nbytes > header->file_nbytes)
-        return fail_at(err, PST_ERROR_CORRUPT, (int64_t)header->file_nbytes,
-                       "the index is longer than it was written");
-    return PST_OK;
+    return psti_format_check_length(&header->frame, file_nbytes, err);
 }
 
 bool psti_format_name_is_taken(const struct pst_field *fields, uint32_t n, const char *name)
@@ -311,13 +278,14 @@ enum pst_status psti_format_parse_index_field(const uint8_t bytes[PSTI_INDEX_FIE
     uint32_t n_pairs = psti_format_n_pairs(&field->field);
     field->pairs_offset = n_pairs > 0 ? psti_load_u64(bytes + 184) : 0;
     bool no_classes = field->classes_offset == 0 && field->classes_nbytes == 0;
-    if (!section_fits(header, field->column_offset, header->n_samples,
-                      psti_format_row_nbytes(&field->field)) ||
+    if (!psti_format_section_fits(&header->frame, field->column_offset, header->n_samples,
+                                  psti_format_row_nbytes(&field->field)) ||
         !(no_classes || (field->field.n_classes > 0 && field->classes_nbytes >= 8 &&
-                         section_fits(header, field->classes_offset, field->classes_nbytes, 1))))
+                         psti_format_section_fits(&header->frame, field->classes_offset,
+                                                  field->classes_nbytes, 1))))
         return psti_fail(err, PST_ERROR_CORRUPT, "format",
                          "the column of field \"%s\" lies outside of the index", field->field.name);
-    if (n_pairs > 0 && !section_fits(header, field->pairs_offset, n_pairs, 8))
+    if (n_pairs > 0 && !psti_format_section_fits(&header->frame, field->pairs_offset, n_pairs, 8))
         return psti_fail(err, PST_ERROR_CORRUPT, "format",
                          "the pairs of field \"%s\" lie outside of the index", field->field.name);
     return PST_OK;

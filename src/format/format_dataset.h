@@ -8,6 +8,7 @@
 #define PST_FORMAT_FORMAT_DATASET_H
 
 #include "base/hash.h"
+#include "format/format_blocks.h"
 
 #include <penstock/dataset.h>
 
@@ -30,9 +31,6 @@
 #define PSTI_NAME_LIMIT PST_NAME_CAP /* limit of a sample's name with its NUL */
 
 enum {
-    PSTI_INDEX_HEADER_NBYTES = 4096,
-    PSTI_INDEX_BLOCK_NBYTES = 65536,
-    PSTI_INDEX_ALIGNMENT = 64,
     PSTI_INDEX_FIELD_NBYTES = 256,
     PSTI_INDEX_SHARD_NBYTES = 64,
     PSTI_ITEM_NBYTES = 64,
@@ -128,10 +126,7 @@ struct psti_index_header {
     uint64_t shards_offset;
     uint64_t name_offsets_offset; /* u64 [n_samples + 1], relative to names_offset */
     uint64_t names_offset, names_nbytes;
-    uint64_t blocks_offset; /* end of the payload, where the u64 [n_blocks] checksums are */
-    uint64_t n_blocks;
-    uint64_t blocks_checksum; /* XXH3 of the table of checksums */
-    uint64_t file_nbytes;
+    struct psti_index_frame frame;
     uint64_t mark;       /* names the change in place that made this index; 0: none did */
     uint8_t samples[16]; /* identity of the samples; all zero: not stated */
     uint8_t files[16];   /* identity of the files that were packed; all zero: not known */

@@ -268,8 +268,8 @@ static enum pst_status put_payload(const pst_writer *writer, struct psti_index_h
     if (i_files < writer->n_fields && files.known)
         psti_hash_pair_end(&files.hash, header->files);
     if (status == PST_OK)
-        status = psti_blocks_pad_to(sink, header->blocks_offset, err);
-    return status == PST_OK ? psti_blocks_end(sink, &header->blocks_checksum, err) : status;
+        status = psti_blocks_pad_to(sink, header->frame.blocks_offset, err);
+    return status == PST_OK ? psti_blocks_end(sink, &header->frame.blocks_checksum, err) : status;
 }
 
 static enum pst_status plan_index(const pst_writer *writer, struct psti_index_header *header,
@@ -316,7 +316,7 @@ static enum pst_status write_file(const pst_writer *writer, struct psti_index_he
     uint8_t printed[PSTI_INDEX_HEADER_NBYTES];
     struct psti_block_output sink = {0};
     enum pst_status status = psti_blocks_open(&sink, file, PSTI_INDEX_HEADER_NBYTES,
-                                              PSTI_INDEX_BLOCK_NBYTES, header->n_blocks, err);
+                                              PSTI_INDEX_BLOCK_NBYTES, header->frame.n_blocks, err);
     if (status == PST_OK)
         status = put_payload(writer, header, fields, &sink, reader, err);
     psti_blocks_close(&sink);

@@ -225,11 +225,11 @@ static int setup_large(void **state)
     assert_true(pwrite(fd, large->payload, large->nbytes, PSTI_INDEX_HEADER_NBYTES) ==
                 (ssize_t)large->nbytes);
     assert_true(pwrite(fd, sums, 8 * N_BLOCKS, (off_t)end) == 8 * N_BLOCKS);
-    struct psti_index_header header = {.blocks_offset = end,
-                                       .n_blocks = N_BLOCKS,
-                                       .blocks_checksum = psti_hash64(sums, 8 * N_BLOCKS)};
+    struct psti_index_frame frame = {.blocks_offset = end,
+                                     .n_blocks = N_BLOCKS,
+                                     .blocks_checksum = psti_hash64(sums, 8 * N_BLOCKS)};
     large->blocks.fd = -1;
-    assert_ok(psti_dataset_blocks_open(&large->blocks, fd, &header, &err));
+    assert_ok(psti_dataset_blocks_open(&large->blocks, fd, &frame, &err));
     free(sums);
     *state = large;
     return 0;

@@ -41,17 +41,17 @@ static void seal_sparse(int fd, uint8_t *map, struct psti_index_header *header)
 {
     static const uint8_t zeros[PSTI_INDEX_BLOCK_NBYTES];
     uint64_t zero_sum = psti_hash64(zeros, sizeof zeros);
-    for (uint64_t i = 0; i < header->n_blocks; i++) {
+    for (uint64_t i = 0; i < header->frame.n_blocks; i++) {
         uint64_t at = PSTI_INDEX_HEADER_NBYTES + i * PSTI_INDEX_BLOCK_NBYTES;
-        uint64_t left = header->blocks_offset - at;
+        uint64_t left = header->frame.blocks_offset - at;
         uint64_t n = left < PSTI_INDEX_BLOCK_NBYTES ? left : PSTI_INDEX_BLOCK_NBYTES;
         off_t data = lseek(fd, (off_t)at, SEEK_DATA);
         bool hole = n == PSTI_INDEX_BLOCK_NBYTES && (data < 0 || (uint64_t)data >= at + n);
-        psti_store_u64(map + header->blocks_offset + 8 * i,
+        psti_store_u64(map + header->frame.blocks_offset + 8 * i,
                        hole ? zero_sum : psti_hash64(map + at, (size_t)n));
     }
-    header->blocks_checksum =
-        psti_hash64(map + header->blocks_offset, (size_t)(8 * header->n_blocks));
+    header->frame.blocks_checksum =
+        psti_hash64(map + header->frame.blocks_offset, (size_t)(8 * header->frame.n_blocks));
     psti_format_print_index_header(header, map);
 }
 
@@ -67,8 +67,8 @@ static uint64_t print_index(const char *path)
     assert_true(psti_format_index_layout(&header, fields));
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
     assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, (off_t)header.file_nbytes), 0);
-    uint8_t *map = mmap(NULL, header.file_nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_int_equal(ftruncate(fd, (off_t)header.frame.file_nbytes), 0);
+    uint8_t *map = mmap(NULL, header.frame.file_nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_true(map != MAP_FAILED);
     for (int i = 0; i < 2; i++)
         psti_format_print_index_field(&fields[i], map + header.fields_offset +
@@ -83,9 +83,9 @@ static uint64_t print_index(const char *path)
     }
     psti_store_u64(map + header.name_offsets_offset + 8ull * N_SAMPLES, 8ull * N_SAMPLES);
     seal_sparse(fd, map, &header);
-    munmap(map, header.file_nbytes);
+    munmap(map, header.frame.file_nbytes);
     close(fd);
-    return header.file_nbytes;
+    return header.frame.file_nbytes;
 }
 
 static void check_sample(const pst_dataset *ds, uint64_t i)

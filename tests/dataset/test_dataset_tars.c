@@ -336,8 +336,11 @@ static void test_options(void **state)
     options.ignore_labels = false;
     options.no_folder = true;
     assert_int_equal(pst_dataset_open(path, &options, &dataset, &err), PST_ERROR_ARGUMENT);
-    options.no_folder = false;
+    assert_non_null(strstr(err.text, "splits")); /* no_folder speaks of plain folders alone */
     options.split = "val";
+    assert_ok(pst_dataset_open(path, &options, &dataset, &err));
+    pst_dataset_close(&dataset);
+    options.no_folder = false;
     assert_ok(pst_dataset_open(path, &options, &dataset, &err));
     assert_int_equal(pst_dataset_count(dataset), 12);
     assert_sample(dataset, 0, 30);

@@ -29,9 +29,9 @@ static void index_header_bytes(void **state)
     assert_int_equal(fields[1].column_offset, 4864 + 128000);
     assert_int_equal(h.name_offsets_offset, 132864 + 8000);
     assert_int_equal(h.names_offset, 140864 + 8064);
-    assert_int_equal(h.blocks_offset, 148928 + 5056);
-    assert_int_equal(h.n_blocks, 3);
-    assert_int_equal(h.file_nbytes, 153984 + 24);
+    assert_int_equal(h.frame.blocks_offset, 148928 + 5056);
+    assert_int_equal(h.frame.n_blocks, 3);
+    assert_int_equal(h.frame.file_nbytes, 153984 + 24);
     uint8_t bytes[4096];
     psti_format_print_index_header(&h, bytes);
     assert_memory_equal(bytes, "\x89PSTI\r\n\x1a\x01\x00\x01\x00\x00\x10\x00\x00", 16);
@@ -44,7 +44,7 @@ static void index_header_bytes(void **state)
     assert_int_equal(psti_load_u64(bytes + 120), 154008);
     assert_true(psti_load_u64(bytes + 4088) == psti_hash64(bytes, 4088));
     struct psti_index_header back = {0};
-    assert_ok(psti_format_parse_index_header(bytes, 4096, h.file_nbytes, &back, &err));
+    assert_ok(psti_format_parse_index_header(bytes, 4096, h.frame.file_nbytes, &back, &err));
     back.major = back.minor = 0;
     assert_memory_equal(&back, &h, sizeof h);
     uint8_t field[256];
@@ -83,7 +83,8 @@ static void array_classes_bytes(void **state)
     memset(&back, 0, sizeof back);
     assert_ok(psti_format_parse_index_field(bytes, &h, &back, &err));
     assert_memory_equal(&back, &field, sizeof back);
-    psti_store_u64(bytes + 160, h.blocks_offset); /* the names would lie outside of the payload */
+    psti_store_u64(bytes + 160,
+                   h.frame.blocks_offset); /* the names would lie outside of the payload */
     assert_int_equal(psti_format_parse_index_field(bytes, &h, &back, &err), PST_ERROR_CORRUPT);
     psti_store_u64(bytes + 160, field.classes_offset);
     psti_store_u64(bytes + 104, 3);

@@ -85,7 +85,7 @@ static size_t make_index(const uint8_t *shard, size_t nbytes, uint8_t index[INDE
         snprintf(fields[f].field.name, sizeof fields[f].field.name, "f%d", f);
         fields[f].max_item_nbytes = nbytes;
     }
-    if (!psti_format_index_layout(&header, fields) || header.file_nbytes > INDEX_CAP)
+    if (!psti_format_index_layout(&header, fields) || header.frame.file_nbytes > INDEX_CAP)
         abort();
     for (int f = 0; f < N_FIELDS; f++)
         psti_format_print_index_field(&fields[f], index + header.fields_offset +
@@ -106,7 +106,7 @@ static size_t make_index(const uint8_t *shard, size_t nbytes, uint8_t index[INDE
     psti_format_print_index_shard(&entry, index + header.shards_offset);
     psti_format_print_index_header(&header, index);
     forge_seal_index(index);
-    return (size_t)header.file_nbytes;
+    return (size_t)header.frame.file_nbytes;
 }
 
 static void use(const pst_dataset *dataset)

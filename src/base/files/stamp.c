@@ -49,3 +49,8 @@ bool psti_stamp_fits(uint64_t stamp, const struct stat *st)
     return stamp == 0 ||
            psti_stamp_short(psti_stamp_make(st, stamp & 1)) == psti_stamp_short(stamp);
 }
+
+bool psti_stamp_is(uint64_t stamp, const struct stat *st)
+{
+    return stamp == 0 || psti_stamp_make(st, stamp & 1) == stamp;
+}

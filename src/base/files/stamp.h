@@ -29,5 +29,7 @@ uint32_t psti_stamp_short(uint64_t stamp);
 /* True if the file of `st` has that short stamp, or if it is 0 (not known). Higher bits do not
  * count. */
 bool psti_stamp_fits(uint64_t stamp, const struct stat *st);
+/* Compares all bits of a stamp that was kept whole. 0: not known. */
+bool psti_stamp_is(uint64_t stamp, const struct stat *st);
 
 #endif

@@ -1,0 +1,42 @@
+/* format_blocks.h - the frame that index files share: a header, sections of a payload, and a table
+ * of checksums of the payload's blocks.
+ *
+ * Sections begin at multiples of PSTI_INDEX_ALIGNMENT. Pure arithmetic, which cannot overflow. */
+#ifndef PST_FORMAT_FORMAT_BLOCKS_H
+#define PST_FORMAT_FORMAT_BLOCKS_H
+
+#include <penstock/status.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    PSTI_INDEX_HEADER_NBYTES = 4096,
+    PSTI_INDEX_BLOCK_NBYTES = 65536,
+    PSTI_INDEX_ALIGNMENT = 64,
+};
+
+/* The end of an index file. */
+struct psti_index_frame {
+    uint64_t blocks_offset; /* end of the payload, where the u64 [n_blocks] checksums are */
+    uint64_t n_blocks;
+    uint64_t blocks_checksum; /* XXH3 of the table of checksums */
+    uint64_t file_nbytes;
+};
+
+/* Takes n * size bytes at *end, aligned. False if the new end does not fit in 63 bits. */
+bool psti_format_place_section(uint64_t *end, uint64_t n, uint64_t size, uint64_t *offset);
+/* States the frame of a payload that ends at `end`, but for the checksum. False if the file would
+ * not fit in 63 bits. */
+bool psti_format_frame(uint64_t end, struct psti_index_frame *frame);
+
+/* True if n * size bytes at `offset` lie in the payload, aligned. */
+bool psti_format_section_fits(const struct psti_index_frame *frame, uint64_t offset, uint64_t n,
+                              uint64_t size);
+/* Returns NULL or the problem with a frame that was read. */
+const char *psti_format_frame_problem(const struct psti_index_frame *frame);
+/* Compares the length that the frame states with that of the file. */
+enum pst_status psti_format_check_length(const struct psti_index_frame *frame, uint64_t file_nbytes,
+                                         struct pst_error *err);
+
+#endif
