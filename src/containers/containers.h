@@ -14,12 +14,23 @@ enum psti_container_kind {
     PSTI_CONTAINER_NONE = 0,
     PSTI_CONTAINER_TAR = 1,
     PSTI_CONTAINER_ZIP = 2,
+    PSTI_CONTAINER_PARQUET = 3,
+    PSTI_CONTAINER_ARROW = 4,
+    PSTI_CONTAINER_MDS = 5,
+    PSTI_CONTAINER_TFRECORD = 6,
+    PSTI_CONTAINER_LMDB = 7,
+    PSTI_CONTAINER_RECORDIO = 8,
+    PSTI_CONTAINER_BETON = 9,
 };
 
 /* How the bytes of a member lie in the file. */
 enum psti_coding {
     PSTI_CODING_STORED = 0,  /* as they are */
     PSTI_CODING_DEFLATE = 1, /* RFC 1951 */
+    PSTI_CODING_SNAPPY = 2,  /* raw Snappy, without frames */
+    PSTI_CODING_ZSTD = 3,    /* one or several frames of RFC 8878 */
+    PSTI_CODING_LZ4 = 4,     /* one or several LZ4 frames */
+    PSTI_CODING_PIECES = 5,  /* parts of a RecordIO record with their headers, to be joined */
 };
 
 /* A member of a sample. */

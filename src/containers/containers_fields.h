@@ -19,19 +19,6 @@ struct psti_field_rule {
     int64_t n_classes; /* if type is PST_FIELD_INT: values are 0 to n_classes - 1; 0: any number */
 };
 
-/* Takes fields and samples: functions of containers_writer.h with their writer, or those of a test.
- */
-struct psti_field_sink {
-    enum pst_status (*field)(struct psti_containers_writer *writer, const struct pst_field *field,
-                             uint32_t *i_field, struct pst_error *err);
-    void (*restate)(struct psti_containers_writer *writer, uint32_t i_field,
-                    const struct pst_field *field);
-    enum pst_status (*sample)(struct psti_containers_writer *writer, const char *name,
-                              const struct psti_container_value *values, uint32_t n,
-                              struct pst_error *err);
-    struct psti_containers_writer *writer;
-};
-
 struct psti_containers_fields;
 
 /* Texts and JSON of at most so many bytes lie in the index. */

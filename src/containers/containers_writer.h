@@ -7,29 +7,7 @@
 #ifndef PST_CONTAINERS_CONTAINERS_WRITER_H
 #define PST_CONTAINERS_CONTAINERS_WRITER_H
 
-#include "containers/containers.h"
-
-#include <penstock/dataset.h>
-
-struct psti_containers_writer;
-
-/* The value of one field of one sample. */
-struct psti_container_value {
-    uint32_t i_field;
-    /* Fields with items: either the place of the bytes in the sample's file, */
-    uint64_t offset, nbytes, decoded_nbytes;
-    enum psti_coding coding;
-    /* or, if `bytes` is set, nbytes bytes that the index itself holds (at most 64 KiB). */
-    const void *bytes;
-    /* PST_FIELD_ARRAY: the shape of the elements. */
-    uint8_t ndim;
-    uint32_t shape[PST_MAX_NDIM];
-    int64_t int_value;  /* PST_FIELD_INT */
-    double float_value; /* PST_FIELD_FLOAT */
-    /* What goes into the identity of the bytes beside name, field and sizes: what the container
-     * knows of the member, such as its checksum and its time. Paths and inodes do not. */
-    uint64_t facts;
-};
+#include "containers/containers_sink.h"
 
 /* Begins an index. `path`: a file that does not exist, in the folder where there is room. The
  * index lies there after psti_containers_writer_finish, and whoever gave the path gives it its

@@ -1,0 +1,100 @@
+/* containers_columns.h - makes fields of the columns of tables, by their types and the user's rules.
+ *
+ * A walk over a file of rows declares the columns of the file, and then gives the values of one row
+ * after the other. It declares them anew for each file of a data set: the first file decides the
+ * fields, and a later one must have the same columns that are taken, in any order.
+ *
+ * Rules are those of containers_fields.h, with the name of a column for the suffix. One thread at a
+ * time. */
+#ifndef PST_CONTAINERS_TABLE_CONTAINERS_COLUMNS_H
+#define PST_CONTAINERS_TABLE_CONTAINERS_COLUMNS_H
+
+#include "containers/containers_fields.h"
+#include "containers/containers_group.h"
+
+/* A column as the file has it. */
+struct psti_column {
+    const char *name; /* NUL-terminated, as the file writes it; made legal for the field */
+    /* IMAGE, MASK, AUDIO, INT, FLOAT, BYTES, TEXT, JSON or ARRAY. */
+    enum pst_field_type type;
+    enum pst_dtype dtype;         /* of an array's elements */
+    uint8_t ndim;                 /* of an array whose items all have one shape; else 0 */
+    uint32_t shape[PST_MAX_NDIM];
+    int64_t n_classes;            /* of an int column: values are 0 to n_classes - 1; 0: any */
+    /* Names of the classes: n_classes texts, each with its NUL. NULL: none. */
+    const char *class_names;
+    size_t class_names_nbytes;
+    /* True: the type is a guess by the column's name or first bytes, which a rule may overrule by
+     * any type that its bytes can have. False: the file itself states the type. */
+    bool is_guess;
+};
+
+struct psti_containers_columns;
+
+/* What a file beside the shards says about them: features.json of TFDS, index.json of MDS. Its bytes
+ * are not to be trusted. nbytes 0: there is none. */
+struct psti_table_notes {
+    const char *bytes;
+    size_t nbytes;
+    const char *path; /* for messages */
+};
+
+/* Walks over one file of rows. Each kind has one such function, in a folder of its own:
+ * psti_containers_parquet_walk and so on. It begins the file by psti_containers_columns_file,
+ * declares its columns and gives its rows in their order; it knows how many rows there are, and
+ * that all that it needs of the file is there, before it gives the first one, where the kind allows
+ * it. counts: n_members and n_samples are the rows. */
+typedef enum pst_status psti_table_walk(const struct psti_walk_source *source,
+                                        const struct psti_table_notes *notes,
+                                        struct psti_containers_columns *columns,
+                                        struct psti_walk_counts *counts, struct pst_error *err);
+
+/* i_field of a column that the rules leave out. */
+#define PSTI_COLUMN_LEFT_OUT UINT32_MAX
+
+/* rules: n_rules of them. They and their texts, and the sink's writer, must outlive the columns.
+ * PST_ERROR_ARGUMENT: as psti_containers_fields_open. */
+enum pst_status psti_containers_columns_open(const struct psti_field_rule *rules, uint32_t n_rules,
+                                             const struct psti_field_sink *sink,
+                                             struct psti_containers_columns **out,
+                                             struct pst_error *err);
+/* *columns becomes NULL. NULL is fine. */
+void psti_containers_columns_close(struct psti_containers_columns **columns);
+
+/* Begins a file. path: for messages, as a rule the shard's. It outlives the file's walk. */
+enum pst_status psti_containers_columns_file(struct psti_containers_columns *columns,
+                                             const char *path, struct pst_error *err);
+/* Declares a column of the file. *i_field: what values of the column carry, or
+ * PSTI_COLUMN_LEFT_OUT: the walk passes its values over.
+ *
+ * PST_ERROR_ARGUMENT: two columns make one field; a rule gives a type that the column cannot have.
+ * PST_ERROR_CORRUPT: another file has the column with another type, dtype, or classes.
+ * PST_ERROR_LIMIT: there are more than PST_MAX_FIELDS. */
+enum pst_status psti_containers_columns_add(struct psti_containers_columns *columns,
+                                            const struct psti_column *column, uint32_t *i_field,
+                                            struct pst_error *err);
+/* The type that values of the column have to be given with, after the user's rules: a text column
+ * may have become an image. Its i_field was not PSTI_COLUMN_LEFT_OUT. */
+enum pst_field_type psti_containers_columns_type(const struct psti_containers_columns *columns,
+                                                 uint32_t i_field);
+/* Adds a page of compressed bytes of the file (containers_sink.h). */
+enum pst_status psti_containers_columns_page(struct psti_containers_columns *columns,
+                                             const struct psti_container_page *page,
+                                             uint64_t *i_page, struct pst_error *err);
+/* Gives a row. name NULL: psti_containers_columns_row_name. values: n of them, no field twice; a
+ * column without a value (null) is not among them. Texts and JSON of at most
+ * PSTI_TEXT_IN_INDEX_NBYTES bytes should be given by `bytes`, all others by their places.
+ *
+ * PST_ERROR_CORRUPT: an int lies outside of its classes, an array is not of the field's dtype. */
+enum pst_status psti_containers_columns_row(struct psti_containers_columns *columns,
+                                            const char *name,
+                                            const struct psti_container_value *values, uint32_t n,
+                                            struct pst_error *err);
+/* The name of row i of a file where rows have none: the file's name without its last ending, a "/"
+ * and the number in at least 8 digits: "train-00000-of-00002/00000017". */
+void psti_containers_columns_row_name(const char *path, uint64_t i, char name[PST_NAME_CAP]);
+/* PST_ERROR_ARGUMENT: no column has the name of a rule; the text has those that there are. */
+enum pst_status psti_containers_columns_finish(const struct psti_containers_columns *columns,
+                                               struct pst_error *err);
+
+#endif
