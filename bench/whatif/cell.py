@@ -94,7 +94,8 @@ def run(batches: Iterable[Any], step_s: float, count: Count) -> None:
 def listen(count: Count) -> None:
     """A line on standard input lets the count begin. Its end, which is that of the bench, ends this process.
 
-    It reads the descriptor: sys.stdin is locked while a thread reads it, and a worker that is forked then waits for that lock for ever.
+    It reads the descriptor: sys.stdin is locked while a thread reads it, and a worker that is forked meanwhile waits for that lock
+    for ever.
     """
     while os.read(0, 4096):
         count.may_begin.set()

@@ -184,6 +184,16 @@ def test_bands_are_of_what_was_measured() -> None:
     assert half(Report(made).whatif(**stored)) == pytest.approx((0.05**2 + (1 / 0.9 - 1) ** 2) ** 0.5)
 
 
+def test_a_rate_that_is_stated_has_no_band(report: Report) -> None:
+    measured = Report(data(bands={"cpu_band": 0.0, "storage_band": 0.5, "step_band": 0.0}))
+    slow = {"page_cache": 0, "cache": 0}
+    of_the_report = measured.whatif(**slow)
+    stated = measured.whatif(storage=1e8, **slow)
+    assert stated.samples_per_second == of_the_report.samples_per_second  # the same rate, by whoever says it
+    assert (stated.high - stated.low) / stated.samples_per_second < 0.15
+    assert (of_the_report.high - of_the_report.low) / of_the_report.samples_per_second > 0.7
+
+
 def test_sweeps_give_all_combinations(report: Report) -> None:
     found = report.whatif(cores=[1, 2, 4], form=["jpeg", "pli-jpeg"])
     assert [(a.question["cores"], a.question["form"]) for a in found] == [

@@ -40,6 +40,8 @@ CAPACITIES = (
     "copy_nbytes_per_second", "gpu_free", "cache_nbytes", "page_cache_nbytes", "gpu_interference",
 )  # fmt: skip
 _BANDS = ("cpu_band", "storage_band", "step_band", "copy_band")
+# The questions that state what a band is about.
+_STATED = {"storage_band": ("storage", "reads", "network"), "copy_band": ("copying",)}
 _NBYTES_BAND = 0.02  # of a form's bytes, where the report says nothing
 _POLICIES = {"minio": 1, "random": 2, "lru": 3, "lru-sequential": 4}
 
@@ -232,6 +234,10 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
     if subject.get("batches_per_epoch") and question.get("epoch_batches") is None:
         made["batches_per_epoch"] = _epoch_of(subject, made)
     made["cpu_band"] = _cpu_band(report, made["cores"])
+    # A rate that the question states was not measured, so it has no band.
+    for band, names in _STATED.items():
+        if any(question.get(name) is not None for name in names):
+            made[band] = 0.0
     return made
 
 

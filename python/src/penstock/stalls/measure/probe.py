@@ -184,7 +184,9 @@ class Probe:
                 writer.write(sample, name=str(i))
         if value is None:
             return None
-        return {"pack_seconds": (time.process_time() - start) / len(self._images)}
+        seconds = time.process_time() - start
+        _read_anew(os.path.join(self._directory, form))
+        return {"pack_seconds": seconds / len(self._images)}
 
     def _place(self, place: str) -> dict[str, Any]:
         """Returns the Loader's options for decoding at a place, "cpu" or "gpu". A user's batches stay on the GPU they are on."""
@@ -314,6 +316,22 @@ class Probe:
         with Loader(os.path.join(self._directory, form), self._batch_size, encoded=["image"], fields=["image"], num_workers=0,
                     cache=None, drop_last=True) as loader:  # fmt: skip
             return phases.run("fetch", forever(loader), phases.nothing, seconds).caller_cpu_seconds / self._batch_size
+
+
+def _read_anew(directory: str) -> None:
+    """Drops what the page cache has of the files in a directory, so that it gets them from storage, as a training's files.
+
+    The kernel keeps bytes that were read ahead in larger pieces than bytes that were written, and copies them up to twice as fast.
+    """
+    for entry in os.scandir(directory):
+        if not entry.is_file(follow_symlinks=False):
+            continue
+        handle = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)  # pages that are not written yet cannot be dropped
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(handle)
 
 
 def gpu_costs(stats: LoaderStats) -> dict[str, float]:
