@@ -91,13 +91,13 @@ def run(batches: Iterable[Any], step_s: float, count: Count) -> None:
             is_done = True
 
 
-def listen(count: Count) -> None:
-    """A line on standard input lets the count begin. Its end, which is that of the bench, ends this process.
+def listen(count: Count, source: int = 0) -> None:
+    """A line on standard input, the descriptor `source`, lets the count begin. Its end, the end of the bench, ends this process.
 
-    It reads the descriptor: sys.stdin is locked while a thread reads it, and a worker that is forked meanwhile waits for that lock
+    It does not read sys.stdin, which is locked while a thread reads it: a worker that is forked meanwhile would wait for that lock
     for ever.
     """
-    while os.read(0, 4096):
+    while os.read(source, 4096):
         count.may_begin.set()
     os._exit(1)
 

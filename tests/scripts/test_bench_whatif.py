@@ -1,10 +1,12 @@
 """The parts of bench/whatif that measure nothing: the draw, the file of predictions, which cells run again, figures and goals."""
 
 import copy
-import io
 import json
+import os
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
@@ -207,12 +209,33 @@ def test_a_job_counts_whole_epochs_after_it_may(capsys):
 def test_a_job_ends_with_the_bench(monkeypatch):
     ends = []
     monkeypatch.setattr(cell.os, "_exit", ends.append)
-    for lines, may_begin in (("count\n", True), ("", False)):
+    for lines, may_begin in ((b"count\n", True), (b"", False)):
         count = cell.Count(turn=1, batch_size=1, seconds=1.0)
-        monkeypatch.setattr(cell.sys, "stdin", io.StringIO(lines))
-        cell.listen(count)
+        reader, writer = os.pipe()
+        os.write(writer, lines)
+        os.close(writer)
+        cell.listen(count, reader)
+        os.close(reader)
         assert count.may_begin.is_set() == may_begin
     assert ends == [1, 1]
+
+
+def test_workers_are_forked_while_a_job_listens():
+    """A fork copies locks as they are. A thread that reads sys.stdin holds one, which each worker takes when it begins."""
+    program = f"""
+import os, sys, threading, multiprocessing
+sys.path.insert(0, {str(Path(cell.__file__).parent)!r})
+import cell
+threading.Thread(target=cell.listen, args=(cell.Count(1, 1, 1.0),), daemon=True).start()
+child = multiprocessing.get_context("fork").Process(target=print, args=("works",))
+child.start()
+child.join(60)
+child.kill()
+print("ended", child.exitcode, flush=True)
+os._exit(0)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.read().split() == ["works", "ended", "0"]
 
 
 # Figures -------------------------------------------------------------------------------------------------
