@@ -10,6 +10,7 @@
 #include "containers/containers_names.h"
 #include "containers/containers_npy.h"
 #include "containers/containers_rules.h"
+#include "containers/containers_user_rules.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -19,7 +20,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 #define ROOM "containers"
 enum { NONE = UINT8_MAX, INT_NBYTES_MAX = 64 };
@@ -61,54 +61,16 @@ struct psti_member_value {
     struct psti_container_value value;
 };
 
-static bool is_type_of_members(enum pst_field_type type)
-{
-    return psti_format_is_image(type) || type == PST_FIELD_AUDIO || type == PST_FIELD_INT ||
-           type == PST_FIELD_BYTES || type == PST_FIELD_TEXT || type == PST_FIELD_JSON ||
-           type == PST_FIELD_ARRAY;
-}
-
-static enum pst_status check_rule(const struct psti_field_rule *rule, struct pst_error *err)
-{
-    const char *problem = NULL;
-    if (rule->suffix[0] == '\0' || rule->suffix[0] == '.' || strchr(rule->suffix, '/') != NULL)
-        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                         "fields: \"%.100s\" is no suffix; that of a/b.seg.png is \"seg.png\"",
-                         rule->suffix);
-    if (rule->is_left_out)
-        return PST_OK;
-    if (rule->field != NULL)
-        problem = psti_format_field_name_problem(rule->field, PSTI_FIELD_NAME_CAP);
-    if (problem != NULL)
-        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "fields: the field of \"%.100s\" %s",
-                         rule->suffix, problem);
-    if (rule->type != 0 && !is_type_of_members(rule->type))
-        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                         "fields: members with the suffix \"%.100s\" can be image, mask, audio, "
-                         "int, bytes, text, json or array",
-                         rule->suffix);
-    if (rule->n_classes < 0 || (rule->n_classes > 0 && rule->type != PST_FIELD_INT))
-        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                         "fields: \"%.100s\" has classes, and only an int field can have them",
-                         rule->suffix);
-    return PST_OK;
-}
-
 enum pst_status psti_containers_fields_open(const struct psti_field_rule *rules, uint32_t n_rules,
                                             const struct psti_field_sink *sink,
                                             struct psti_containers_fields **out,
                                             struct pst_error *err)
 {
     *out = NULL;
-    for (uint32_t i = 0; i < n_rules; i++) {
-        enum pst_status status = check_rule(&rules[i], err);
-        if (status != PST_OK)
-            return status;
-        for (uint32_t k = 0; k < i; k++)
-            if (strcasecmp(rules[i].suffix, rules[k].suffix) == 0)
-                return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                                 "fields: the suffix \"%.100s\" comes twice", rules[i].suffix);
-    }
+    enum pst_status status =
+        psti_containers_user_rules_check(rules, n_rules, PSTI_RULE_SUFFIXES, err);
+    if (status != PST_OK)
+        return status;
     *out = psti_calloc(1, sizeof **out);
     if (*out == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, ROOM, "out of memory for fields");
@@ -136,16 +98,16 @@ static struct psti_suffix_use decide(const struct psti_containers_fields *fields
     psti_containers_rule(suffix, &rule);
     struct psti_suffix_use use = {
         .type = (uint8_t)rule.type, .i_field = NONE, .is_code = rule.is_code};
-    for (uint32_t i = 0; i < fields->n_rules; i++) {
-        const struct psti_field_rule *user = &fields->rules[i];
-        if (strcasecmp(user->suffix, suffix) != 0)
-            continue;
-        use.i_rule = i + 1;
-        use.is_left_out = user->is_left_out;
-        if (user->type != 0) {
-            use.type = (uint8_t)user->type;
-            use.is_code = false;
-        }
+    int64_t i = psti_containers_user_rules_find(fields->rules, fields->n_rules, PSTI_RULE_SUFFIXES,
+                                                suffix);
+    if (i < 0)
+        return use;
+    const struct psti_field_rule *user = &fields->rules[i];
+    use.i_rule = (uint32_t)i + 1;
+    use.is_left_out = user->is_left_out;
+    if (user->type != 0) {
+        use.type = (uint8_t)user->type;
+        use.is_code = false;
     }
     return use;
 }
@@ -457,16 +419,9 @@ enum pst_status psti_containers_fields_finish(const struct psti_containers_field
         bool is_used = fields->rules[i].is_left_out;
         for (size_t k = 0; !is_used && k < fields->n_uses; k++)
             is_used = fields->uses[k].i_rule == i + 1;
-        if (is_used)
-            continue;
-        char list[256] = "";
-        struct psti_text text = {list, sizeof list, 0};
-        for (uint32_t k = 0; k < fields->suffixes.n && text.length < sizeof list; k++)
-            psti_text_add(&text, "%s\"%.60s\"", k == 0 ? "" : ", ",
-                          psti_containers_names_text(&fields->suffixes, k));
-        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                         "fields: no member has the suffix \"%.100s\"; there are %s",
-                         fields->rules[i].suffix, fields->suffixes.n == 0 ? "none" : list);
+        if (!is_used)
+            return psti_containers_user_rules_unused(&fields->rules[i], PSTI_RULE_SUFFIXES,
+                                                     &fields->suffixes, err);
     }
     return PST_OK;
 }

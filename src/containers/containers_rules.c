@@ -57,15 +57,14 @@ static bool says_mask(const char *suffix)
     return false;
 }
 
-/* Makes a name legal: other characters become underscores, and it begins with a letter or one. */
-static bool make_legal(const char *raw, size_t nbytes, char *name, size_t capacity)
+bool psti_containers_rule_name(const char *text, size_t nbytes, char name[PSTI_FIELD_NAME_CAP])
 {
     size_t n = 0;
-    char first = nbytes > 0 ? raw[0] : '\0';
+    char first = nbytes > 0 ? text[0] : '\0';
     if (!((first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '_'))
         name[n++] = '_';
-    for (size_t i = 0; i < nbytes && n + 1 < capacity; i++) {
-        char c = raw[i];
+    for (size_t i = 0; i < nbytes && n + 1 < PSTI_FIELD_NAME_CAP; i++) {
+        char c = text[i];
         bool is_legal = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                         (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
         name[n++] = (char)(is_legal ? c : '_');
@@ -73,7 +72,7 @@ static bool make_legal(const char *raw, size_t nbytes, char *name, size_t capaci
     name[n] = '\0';
     if (strcmp(name, "index") == 0)
         memcpy(name, "index_", sizeof "index_");
-    return strlen(name) != nbytes || memcmp(name, raw, nbytes) != 0;
+    return strlen(name) != nbytes || memcmp(name, text, nbytes) != 0;
 }
 
 void psti_containers_rule(const char *suffix, struct psti_suffix_rule *rule)
@@ -90,12 +89,12 @@ void psti_containers_rule(const char *suffix, struct psti_suffix_rule *rule)
         rule->type = PST_FIELD_MASK;
     bool is_decoded = psti_format_is_image(rule->type) || rule->type == PST_FIELD_AUDIO;
     if (is_decoded && before > 0) {
-        rule->is_changed = make_legal(suffix, before, rule->name, sizeof rule->name);
+        rule->is_changed = psti_containers_rule_name(suffix, before, rule->name);
         return;
     }
     const char *name = !is_decoded ? suffix : rule->type == PST_FIELD_AUDIO ? "audio" : "image";
     for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
         if (strcmp(suffix, renamed[i].suffix) == 0)
             name = renamed[i].name;
-    rule->is_changed = make_legal(name, strlen(name), rule->name, sizeof rule->name);
+    rule->is_changed = psti_containers_rule_name(name, strlen(name), rule->name);
 }

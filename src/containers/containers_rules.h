@@ -6,6 +6,7 @@
 #include <penstock/dataset.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum { PSTI_FIELD_NAME_CAP = 64 }; /* of pst_field.name */
 
@@ -18,5 +19,9 @@ struct psti_suffix_rule {
 
 /* suffix: in lower case, NUL-terminated, not empty. */
 void psti_containers_rule(const char *suffix, struct psti_suffix_rule *rule);
+
+/* Makes the name of a field of any text: other characters become underscores, it begins with a
+ * letter or one of them, and it is cut where it is too long. True: it is not the text itself. */
+bool psti_containers_rule_name(const char *text, size_t nbytes, char name[PSTI_FIELD_NAME_CAP]);
 
 #endif

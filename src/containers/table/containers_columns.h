@@ -67,8 +67,14 @@ enum pst_status psti_containers_columns_file(struct psti_containers_columns *col
 /* Declares a column of the file. *i_field: what values of the column carry, or
  * PSTI_COLUMN_LEFT_OUT: the walk passes its values over.
  *
+ * What a rule may make of a column: of a guess any type whose items are bytes, as its own are.
+ * Else bytes of all of these, and of bytes any; an image of a mask, text of JSON, and the other way
+ * round. A rule's number of classes takes the place of the column's; the names of classes stay if
+ * that number is theirs.
+ *
  * PST_ERROR_ARGUMENT: two columns make one field; a rule gives a type that the column cannot have.
- * PST_ERROR_CORRUPT: another file has the column with another type, dtype, or classes.
+ * PST_ERROR_CORRUPT: another file has the column with another type, dtype, or classes, or has none;
+ * the names of classes are none.
  * PST_ERROR_LIMIT: there are more than PST_MAX_FIELDS. */
 enum pst_status psti_containers_columns_add(struct psti_containers_columns *columns,
                                             const struct psti_column *column, uint32_t *i_field,
@@ -85,13 +91,15 @@ enum pst_status psti_containers_columns_page(struct psti_containers_columns *col
  * column without a value (null) is not among them. Texts and JSON of at most
  * PSTI_TEXT_IN_INDEX_NBYTES bytes should be given by `bytes`, all others by their places.
  *
- * PST_ERROR_CORRUPT: an int lies outside of its classes, an array is not of the field's dtype. */
+ * PST_ERROR_CORRUPT: an int lies outside of its classes, the bytes of an array are not those of its
+ * shape, or the file lacks a column that those before it have. */
 enum pst_status psti_containers_columns_row(struct psti_containers_columns *columns,
                                             const char *name,
                                             const struct psti_container_value *values, uint32_t n,
                                             struct pst_error *err);
 /* The name of row i of a file where rows have none: the file's name without its last ending, a "/"
- * and the number in at least 8 digits: "train-00000-of-00002/00000017". */
+ * and the number in at least 8 digits: "train-00000-of-00002/00000017". The shards of TFDS have
+ * their numbers behind the ending, and keep it: "mnist-train.tfrecord-00000-of-00010/00000017". */
 void psti_containers_columns_row_name(const char *path, uint64_t i, char name[PST_NAME_CAP]);
 /* PST_ERROR_ARGUMENT: no column has the name of a rule; the text has those that there are. */
 enum pst_status psti_containers_columns_finish(const struct psti_containers_columns *columns,
