@@ -1,5 +1,6 @@
-/* names.c - texts of the public enumerations: statuses, forms, dtypes. Pure tables. */
-#include <penstock/image.h>
+/* names.c - texts of the public enumerations: statuses, forms, dtypes, types of fields. Pure
+ * tables. */
+#include <penstock/dataset.h>
 
 #include <string.h>
 
@@ -82,4 +83,23 @@ enum pst_dtype pst_dtype_from_name(const char *name)
         if (strcmp(dtype_table[i].name, name) == 0)
             return (enum pst_dtype)i;
     return (enum pst_dtype)0;
+}
+
+static const char *const field_type_names[] = {
+    [PST_FIELD_IMAGE] = "image",         [PST_FIELD_MASK] = "mask",   [PST_FIELD_BOXES] = "boxes",
+    [PST_FIELD_KEYPOINTS] = "keypoints", [PST_FIELD_AUDIO] = "audio", [PST_FIELD_INT] = "int",
+    [PST_FIELD_FLOAT] = "float",         [PST_FIELD_BYTES] = "bytes", [PST_FIELD_TEXT] = "text",
+    [PST_FIELD_JSON] = "json",           [PST_FIELD_ARRAY] = "array"};
+
+const char *pst_field_type_name(enum pst_field_type type)
+{
+    return type >= PST_FIELD_IMAGE && type <= PST_FIELD_ARRAY ? field_type_names[type] : "none";
+}
+
+enum pst_field_type pst_field_type_from_name(const char *name)
+{
+    for (int type = PST_FIELD_IMAGE; type <= PST_FIELD_ARRAY; type++)
+        if (name != NULL && strcmp(field_type_names[type], name) == 0)
+            return (enum pst_field_type)type;
+    return (enum pst_field_type)0;
 }

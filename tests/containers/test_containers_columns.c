@@ -2,6 +2,7 @@
  * they say, over several files? */
 #include "test.h"
 
+#include "base/fail.h"
 #include "base/fault.h"
 #include "containers/table/containers_columns.h"
 #include "format/format_dataset.h"
@@ -199,7 +200,7 @@ static void columns_become_fields_and_rows_samples(void **state)
     struct table table;
     open_table(&table, NULL, 0);
     for (int file = 0; file < 2; file++) {
-        uint32_t i[4];
+        uint32_t i[4] = {0};
         uint64_t i_page;
         begin(&table, file == 0 ? "a/one.tab" : "b/two.tab");
         /* The order of a file's columns is its own. */

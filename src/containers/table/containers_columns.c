@@ -11,7 +11,6 @@
 #include "containers/containers_names.h"
 #include "containers/containers_rules.h"
 #include "containers/containers_user_rules.h"
-#include "containers/list/containers_paths.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -357,16 +356,16 @@ static enum pst_status take_array(struct psti_containers_columns *columns, const
 {
     struct psti_column_field *use = &columns->fields[columns->of_sink[value->i_field]];
     uint64_t nbytes = pst_dtype_nbytes(use->field.dtype);
+    uint64_t own_nbytes =
+        value->bytes != NULL || value->is_in_page ? value->nbytes : value->decoded_nbytes;
     bool fits = value->ndim <= PST_MAX_NDIM;
     for (uint32_t i = 0; fits && i < value->ndim; i++)
         fits = psti_mul_u64(nbytes, value->shape[i], &nbytes);
-    if (!fits || nbytes != (value->bytes != NULL ? value->nbytes : value->decoded_nbytes))
+    if (!fits || nbytes != own_nbytes)
         return psti_fail_at(err, PST_ERROR_CORRUPT, ROOM, columns->path, -1,
                             "the array of field \"%s\" of sample \"%.150s\" has %" PRIu64
                             " bytes, which are not those of its shape in %s",
-                            use->field.name, name,
-                            value->bytes != NULL ? value->nbytes : value->decoded_nbytes,
-                            pst_dtype_name(use->field.dtype));
+                            use->field.name, name, own_nbytes, pst_dtype_name(use->field.dtype));
     if (use->field.ndim > 0 && !has_shape(&use->field, value->ndim, value->shape))
         unshape(columns, value->i_field, use);
     return PST_OK;
@@ -422,7 +421,7 @@ static const char *ending(const char *name)
 
 void psti_containers_columns_row_name(const char *path, uint64_t i, char name[PST_NAME_CAP])
 {
-    const char *base = psti_containers_base_name(path);
+    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
     size_t n = (size_t)(ending(base) - base);
     /* 22 bytes: the slash, at most 20 digits, the NUL. */
     n = n < PST_NAME_CAP - 22 ? n : PST_NAME_CAP - 22;
