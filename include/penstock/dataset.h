@@ -97,6 +97,10 @@ struct pst_field {
 enum pst_coding {
     PST_CODING_STORED = 0,  /* as they are */
     PST_CODING_DEFLATE = 1, /* deflated (RFC 1951), as a zip has them */
+    PST_CODING_SNAPPY = 2,  /* Snappy, without frames */
+    PST_CODING_ZSTD = 3,    /* frames of Zstandard (RFC 8878); decoding needs libzstd */
+    PST_CODING_LZ4 = 4,     /* frames of LZ4; decoding needs liblz4 */
+    PST_CODING_PIECES = 5   /* parts of a record of MXNet's RecordIO */
 };
 
 /* pst_item.i_file of an item that lies in no file. */
@@ -109,13 +113,13 @@ struct pst_item {
     /* Number of its shard (data set) or file (folder), for pst_dataset_file_path. */
     uint32_t i_file;
     uint64_t offset;   /* Offset in that file, in bytes. */
-    uint64_t nbytes;   /* Bytes in that file; see coding. */
+    uint64_t nbytes;   /* Bytes in that file; see coding and page_nbytes. */
     bool has_checksum; /* False in a plain folder. */
     bool has_pixel_checksum;
     /* PLI, PLI_JPEG: true if the file that was packed was this PLI. False: the PLI was made from
      * another file or from pixels. */
     bool was_pli;
-    /* XXH3-64 of the stored bytes. */
+    /* XXH3-64 of the stored bytes. Of an item in a page: of its own decoded bytes. */
     uint64_t checksum;
     /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored. PST_FORM_PLI_JPEG: before the
      * orientation is applied. */
@@ -133,6 +137,10 @@ struct pst_item {
      * what pst_dataset_read gives. 0 with PST_CODING_STORED: nbytes is that number. */
     uint64_t decoded_nbytes;
     enum pst_coding coding;
+    /* An item in a page, that is, in a piece of the file that holds many items and is compressed as
+     * one: `offset`, `nbytes` and `coding` are those of the page, which has page_nbytes when it is
+     * decoded. The item is decoded_nbytes of these, from page_offset on. Else both are 0. */
+    uint64_t page_nbytes, page_offset;
 };
 
 /* Progress of pst_dataset_open, pst_pack or pst_verify. */
@@ -147,10 +155,11 @@ struct pst_progress {
 typedef int (*pst_progress_fn)(void *ctx, const struct pst_progress *progress);
 
 /* A rule for members of samples, in files of others: all members with one suffix are of this field
- * and type. Zero-initialise. */
+ * and type. In tables the rule is for a column. Zero-initialise. */
 struct pst_member_rule {
-    const char *suffix; /* "jpg", "seg.png"; letters of either case */
-    const char *field;  /* name of the field; NULL: by the suffix */
+    /* "jpg", "seg.png"; letters of either case. In tables the name of a column, as it is. */
+    const char *suffix;
+    const char *field; /* name of the field; NULL: by the suffix */
     /* 0: by the suffix. A type makes a suffix of code (pkl, pt and others) admissible; its bytes
      * are never run. */
     enum pst_field_type type;
@@ -189,11 +198,11 @@ struct pst_dataset_options {
      * PST_ERROR_ARGUMENT, if neither `labels` nor `files` is given. PST_ERROR_ARGUMENT with
      * `labels`. */
     bool ignore_labels;
-    /* Files of others only (tars, zips). The split to open, such as "train". NULL: all that the
-     * path means; it is an error if that is several splits. */
+    /* Files of others only (tars, zips, tables). The split to open, such as "train". NULL: all that
+     * the path means; it is an error if that is several splits. */
     const char *split;
-    /* Files of others only. Rules for members of samples, by suffix; the others follow
-     * docs/tar-fields.md. */
+    /* Files of others only. Rules for members of samples, by suffix, or for columns, by name; the
+     * others follow docs/tar-fields.md and docs/table-fields.md. */
     const struct pst_member_rule *members;
     size_t n_members;
     /* Files of others only. The index must have a checksum of each item; if it has none, all files

@@ -1,4 +1,5 @@
-/* hash.c - XXH3-64 of xxHash (BSD-2-Clause), inlined so that no hash state is ever allocated.
+/* hash.c - XXH3-64 and XXH32 of xxHash (BSD-2-Clause), inlined so that no hash state is ever
+ * allocated.
  *
  * In: bytes; out: 64 bits. Pure; any thread. Long inputs go to hash_avx2.c if the CPU has AVX2,
  * because checksums take a tenth of the time of decoding the fastest units. */
@@ -26,6 +27,8 @@ uint64_t psti_hash64(const void *bytes, size_t nbytes)
 #endif
     return XXH3_64bits(bytes, nbytes);
 }
+
+uint32_t psti_hash32(const void *bytes, size_t nbytes) { return XXH32(bytes, nbytes, 0); }
 
 static XXH3_state_t *state_of(struct psti_hash_state *state)
 {

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 uint64_t psti_hash64(const void *bytes, size_t nbytes);
+/* XXH32, the checksum of LZ4's frames. */
+uint32_t psti_hash32(const void *bytes, size_t nbytes);
 
 /* State of a hash over several pieces. Plain data, no clean-up. */
 struct psti_hash_state {
