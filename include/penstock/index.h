@@ -1,9 +1,9 @@
 /* index.h - what kind of thing a data set is, and the index of files that others made.
  *
- * pst_dataset_open opens tars as they are. The first time it walks over them and saves an index:
- * in the folder .penstock beside them, or below PENSTOCK_CACHE_DIR where that cannot be written.
- * Here is how to make that index ahead of time, and how to check it. Nothing is written into the
- * files themselves. */
+ * pst_dataset_open opens tars, zips and tables as they are. The first time it walks over them and
+ * saves an index: in the folder .penstock beside them, or below PENSTOCK_CACHE_DIR where that
+ * cannot be written. Here is how to make that index ahead of time, and how to check it. Nothing is
+ * written into the files themselves. */
 #ifndef PENSTOCK_INDEX_H
 #define PENSTOCK_INDEX_H
 
@@ -19,18 +19,27 @@ enum pst_dataset_kind {
     PST_DATASET_PACKED = 1, /* in shards of Penstock */
     PST_DATASET_FOLDER = 2, /* each in files of its own, in a plain folder */
     PST_DATASET_TAR = 3,    /* in tars that others made */
-    PST_DATASET_ZIP = 4     /* in zips that others made */
+    PST_DATASET_ZIP = 4,    /* in zips that others made */
+    /* In tables that others made: */
+    PST_DATASET_PARQUET = 5,
+    PST_DATASET_ARROW = 6,    /* IPC files and streams */
+    PST_DATASET_MDS = 7,      /* of MosaicML Streaming */
+    PST_DATASET_TFRECORD = 8, /* with tf.train.Example */
+    PST_DATASET_LMDB = 9,
+    PST_DATASET_RECORDIO = 10, /* of MXNet */
+    PST_DATASET_BETON = 11     /* of FFCV */
 };
 
 /* The kind of an open data set. Any thread. */
 enum pst_dataset_kind pst_dataset_kind_of(const pst_dataset *dataset);
 
-/* Name of a kind: "packed", "folder", "tar" or "zip".
+/* Name of a kind: "packed", "folder", "tar", "zip", "parquet", "arrow", "mds", "tfrecord", "lmdb",
+ * "recordio" or "beton".
  *
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_dataset_kind_name(enum pst_dataset_kind kind);
 
-/* The path of the saved index of tars or zips.
+/* The path of the saved index of files that others made.
  *
  * Returns a string that lives as long as the data set; NULL for other kinds. Any thread. */
 const char *pst_dataset_index_path(const pst_dataset *dataset);
@@ -55,8 +64,8 @@ struct pst_index_report {
     uint64_t reserved[6];
 };
 
-/* Finds or makes the index of tars or zips, and opens them. Data that was opened with the old index
- * is not touched.
+/* Finds or makes the index of files that others made, and opens them. Data that was opened with the
+ * old index is not touched.
  *
  * path, options->source: as for pst_dataset_open.
  * options: NULL for the defaults.

@@ -380,10 +380,11 @@ static PyObject *item_dict(const pst_dataset *handle, const struct pst_item *ite
         item->i_file == PST_FILE_NONE ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(item->i_file);
     uint64_t decoded = item->coding == PST_CODING_STORED ? item->nbytes : item->decoded_nbytes;
     return Py_BuildValue(
-        "{s:O,s:N,s:N,s:K,s:K,s:K,s:O,s:O,s:O,s:K,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:N}", "present",
+        "{s:O,s:N,s:N,s:K,s:K,s:K,s:K,s:O,s:O,s:O,s:K,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:N}", "present",
         is_present(handle, item) ? Py_True : Py_False, "form", form, "i_file", file, "offset",
         (unsigned long long)item->offset, "nbytes", (unsigned long long)item->nbytes,
-        "decoded_nbytes", (unsigned long long)decoded, "has_checksum",
+        "decoded_nbytes", (unsigned long long)decoded, "page_nbytes",
+        (unsigned long long)item->page_nbytes, "has_checksum",
         item->has_checksum ? Py_True : Py_False, "has_pixel_checksum",
         item->has_pixel_checksum ? Py_True : Py_False, "was_pli",
         item->was_pli ? Py_True : Py_False, "checksum", (unsigned long long)item->checksum,

@@ -1,21 +1,18 @@
-/* containers_writer.c - collects columns in files without names, and joins them to an index.
+/* containers_writer.c - collects columns in files without names.
  *
- * In: files, fields and samples, in order. Out: the index (format_container.h).
+ * In: files, pages, fields and samples, in order. Out: what psti_containers_writer_finish
+ * (containers_writer_end.c) joins to an index.
  *
  * Every column grows in a file of its own beside the index. A field that comes up late begins
- * behind a hole, which reads as zeros: "no value". At the end the columns are copied behind each
- * other. */
-#include "containers/containers_writer.h"
+ * behind a hole, which reads as zeros: "no value". Of pages, the sizes of those of the current file
+ * stay in memory: items are compared with them. */
+#include "containers/containers_writer_int.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/fault.h"
-#include "base/files/blocks.h"
-#include "base/files/read.h"
-#include "base/hash.h"
-#include "format/format_container.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,32 +26,7 @@
 #define ROOM "containers"
 enum {
     COLUMN_BUFFER_NBYTES = 1 << 16,
-    COPY_NBYTES = 1 << 18,
     VALUE_LIMIT = 1 << 16, /* of bytes that the index holds for one item */
-};
-
-/* One field, and where its columns grow. */
-struct column {
-    struct pst_field field;
-    struct psti_output rows, shapes;
-    uint64_t n_values; /* samples that have one */
-    uint64_t max_item_nbytes, max_decoded_nbytes;
-    uint64_t first_without; /* the first sample that has none; UINT64_MAX: not known of any */
-    uint32_t n_dims;
-    uint32_t shape[PST_MAX_NDIM]; /* of the first value */
-    bool shapes_differ;
-};
-
-struct psti_containers_writer {
-    char *path;
-    bool is_made, is_finished; /* the file at `path` */
-    uint64_t n_samples;
-    uint32_t n_fields, n_files;
-    uint64_t names_nbytes, values_nbytes, paths_nbytes;
-    struct psti_output names, name_offsets, values, files, paths;
-    struct column columns[PST_MAX_FIELDS];
-    struct psti_hash_pair bytes;            /* the identity of the bytes */
-    char without_name[PST_MAX_FIELDS][128]; /* of the sample columns[i].first_without */
 };
 
 static int open_nameless(const char *path)
@@ -97,7 +69,7 @@ static enum pst_status grow(const struct psti_containers_writer *writer, uint64_
 static struct psti_output *output_of(struct psti_containers_writer *writer, int i)
 {
     struct psti_output *all[] = {&writer->names, &writer->name_offsets, &writer->values,
-                                 &writer->files, &writer->paths};
+                                 &writer->files, &writer->paths,        &writer->pages};
     return i < (int)(sizeof all / sizeof all[0]) ? all[i] : NULL;
 }
 
@@ -138,7 +110,9 @@ void psti_containers_writer_close(struct psti_containers_writer **writer)
     for (uint32_t i = 0; i < PST_MAX_FIELDS; i++) {
         psti_output_close(&closed->columns[i].rows);
         psti_output_close(&closed->columns[i].shapes);
+        psti_free(closed->columns[i].classes);
     }
+    psti_free(closed->page_sizes);
     if (closed->is_made && !closed->is_finished)
         unlink(closed->path);
     psti_free(closed->path);
@@ -167,12 +141,9 @@ enum pst_status psti_containers_writer_file(struct psti_containers_writer *write
         status = psti_output_append(&writer->paths, path, nbytes, err);
     writer->paths_nbytes += nbytes;
     writer->n_files++;
+    writer->file_nbytes = file_nbytes;
+    writer->first_page = writer->n_pages;
     return status;
-}
-
-static uint64_t row_nbytes(const struct pst_field *field)
-{
-    return psti_format_has_items(field->type) ? PSTI_CONTAINER_ITEM_NBYTES : 8;
 }
 
 enum pst_status psti_containers_writer_field(struct psti_containers_writer *writer,
@@ -190,11 +161,11 @@ enum pst_status psti_containers_writer_field(struct psti_containers_writer *writ
         if (strcmp(writer->columns[i].field.name, field->name) == 0)
             return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "two fields are named \"%s\"",
                              field->name);
-    struct column *column = &writer->columns[writer->n_fields];
+    struct psti_writer_column *column = &writer->columns[writer->n_fields];
     column->field = *field;
     column->first_without = writer->n_samples > 0 ? 0 : UINT64_MAX;
     enum pst_status status =
-        grow(writer, writer->n_samples * row_nbytes(field), &column->rows, err);
+        grow(writer, writer->n_samples * psti_containers_row_nbytes(field), &column->rows, err);
     if (status == PST_OK)
         *i_field = writer->n_fields++;
     return status;
@@ -206,8 +177,89 @@ void psti_containers_writer_restate(struct psti_containers_writer *writer, uint3
     writer->columns[i_field].field = *field;
 }
 
+enum pst_status psti_containers_writer_classes(struct psti_containers_writer *writer,
+                                               uint32_t i_field, const char *names, size_t nbytes,
+                                               uint32_t n, struct pst_error *err)
+{
+    struct psti_writer_column *column = &writer->columns[i_field];
+    const char *at = names, *end = names + nbytes, *problem = NULL;
+    uint32_t n_found = 0;
+    while (problem == NULL && at < end) {
+        const char *nul = memchr(at, 0, (size_t)(end - at));
+        problem = nul == NULL ? "does not end" : psti_format_name_problem(at, (size_t)(nul - at));
+        at = nul == NULL ? end : nul + 1;
+        n_found++;
+    }
+    if (problem == NULL && (n_found != n || n == 0 || column->field.n_classes != (int64_t)n))
+        problem = "is missing, or one is too many";
+    if (problem != NULL)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "a class name of field \"%s\" %s",
+                         column->field.name, problem);
+    if (column->classes != NULL)
+        return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "field \"%s\" gets class names twice",
+                         column->field.name);
+    column->classes = psti_alloc(nbytes);
+    if (column->classes == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory for %" PRIu32 " class names", n);
+    memcpy(column->classes, names, nbytes);
+    column->classes_nbytes = nbytes;
+    return PST_OK;
+}
+
+/* Makes room for the size of one more page. */
+static enum pst_status grow_pages(struct psti_containers_writer *writer, struct pst_error *err)
+{
+    if (writer->n_pages - writer->first_page < writer->page_capacity)
+        return PST_OK;
+    size_t capacity = 2 * writer->page_capacity + 64;
+    struct psti_writer_page_size *sizes =
+        psti_realloc(writer->page_sizes, capacity * sizeof *sizes);
+    if (sizes == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory for %zu pages", capacity);
+    writer->page_sizes = sizes;
+    writer->page_capacity = capacity;
+    return PST_OK;
+}
+
+enum pst_status psti_containers_writer_page(struct psti_containers_writer *writer,
+                                            const struct psti_container_page *page,
+                                            uint64_t *i_page, struct pst_error *err)
+{
+    uint8_t printed[PSTI_CONTAINER_PAGE_NBYTES];
+    if (writer->n_files == 0 || !psti_format_is_coding((uint32_t)page->coding))
+        return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "a page has no file, or no coding");
+    if (!psti_range_fits(page->offset, page->nbytes, writer->file_nbytes))
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
+                         "a page of %" PRIu64 " bytes at %" PRIu64 " lies outside of its file",
+                         page->nbytes, page->offset);
+    if (page->nbytes >= PSTI_CONTAINER_PAGE_LIMIT ||
+        page->decoded_nbytes >= PSTI_CONTAINER_PAGE_LIMIT)
+        return psti_fail(err, PST_ERROR_LIMIT, ROOM,
+                         "the page at %" PRIu64 " has %" PRIu64 " bytes, and %" PRIu64
+                         " when it is decoded: pages have less than 2 GiB",
+                         page->offset, page->nbytes, page->decoded_nbytes);
+    if (writer->n_pages >= PSTI_CONTAINER_OFFSET_LIMIT)
+        return psti_fail(err, PST_ERROR_LIMIT, ROOM, "the files have too many pages");
+    enum pst_status status = grow_pages(writer, err);
+    if (status != PST_OK)
+        return status;
+    const struct psti_container_page_entry entry = {.offset = page->offset,
+                                                    .nbytes = (uint32_t)page->nbytes,
+                                                    .decoded_nbytes =
+                                                        (uint32_t)page->decoded_nbytes,
+                                                    .i_file = writer->n_files - 1,
+                                                    .coding = (enum pst_coding)page->coding};
+    psti_format_print_container_page(&entry, printed);
+    writer->page_sizes[writer->n_pages - writer->first_page] =
+        (struct psti_writer_page_size){entry.nbytes, entry.decoded_nbytes};
+    writer->codings |= (uint32_t)1 << entry.coding;
+    *i_page = writer->n_pages++;
+    return psti_output_append(&writer->pages, printed, sizeof printed, err);
+}
+
 /* Takes the shape of an array. The first one decides how many dimensions there are. */
-static enum pst_status put_shape(struct psti_containers_writer *writer, struct column *column,
+static enum pst_status put_shape(struct psti_containers_writer *writer,
+                                 struct psti_writer_column *column,
                                  const struct psti_container_value *value, const char *name,
                                  struct pst_error *err)
 {
@@ -236,40 +288,103 @@ static enum pst_status put_shape(struct psti_containers_writer *writer, struct c
                : psti_output_append(&column->shapes, row, 4 * (size_t)value->ndim, err);
 }
 
-static enum pst_status put_item(struct psti_containers_writer *writer, struct column *column,
+/* Bytes that the item has when it is decoded. */
+static uint64_t own_nbytes(const struct psti_container_value *value)
+{
+    return value->bytes != NULL || value->is_in_page ? value->nbytes : value->decoded_nbytes;
+}
+
+/* Makes the item of a value that lies in a page of the current file. */
+static enum pst_status take_paged(struct psti_containers_writer *writer,
+                                  struct psti_writer_column *column,
+                                  const struct psti_container_value *value, const char *name,
+                                  struct psti_container_item *item, struct pst_error *err)
+{
+    if (value->i_page < writer->first_page || value->i_page >= writer->n_pages)
+        return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "an item lies in no page of its file");
+    const struct psti_writer_page_size *page =
+        &writer->page_sizes[value->i_page - writer->first_page];
+    if (!psti_range_fits(value->offset, value->nbytes, page->decoded_nbytes))
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
+                         "field \"%s\" of sample \"%.200s\" has %" PRIu64 " bytes at %" PRIu64
+                         " of a page of %" PRIu32,
+                         column->field.name, name, value->nbytes, value->offset,
+                         page->decoded_nbytes);
+    *item = (struct psti_container_item){.place = PSTI_CONTAINER_IN_PAGE,
+                                         .i_page = value->i_page,
+                                         .offset = value->offset,
+                                         .nbytes = value->nbytes,
+                                         .decoded_nbytes = value->nbytes};
+    if (page->nbytes > column->max_item_nbytes)
+        column->max_item_nbytes = page->nbytes;
+    if (page->decoded_nbytes > column->max_decoded_nbytes)
+        column->max_decoded_nbytes = page->decoded_nbytes;
+    return PST_OK;
+}
+
+/* Makes the item of a value that lies in the current file by itself. */
+static enum pst_status take_plain(struct psti_containers_writer *writer,
+                                  struct psti_writer_column *column,
+                                  const struct psti_container_value *value, const char *name,
+                                  struct psti_container_item *item, struct pst_error *err)
+{
+    bool is_coded = value->coding != PSTI_CODING_STORED;
+    if (value->offset >= PSTI_CONTAINER_OFFSET_LIMIT ||
+        value->nbytes >= PSTI_CONTAINER_NBYTES_LIMIT ||
+        value->decoded_nbytes >=
+            (is_coded ? PSTI_CONTAINER_DECODED_LIMIT : PSTI_CONTAINER_NBYTES_LIMIT))
+        return psti_fail(err, PST_ERROR_LIMIT, ROOM,
+                         "field \"%s\" of sample \"%.200s\" has %" PRIu64 " bytes at %" PRIu64
+                         ": an index holds up to 1 TiB, 64 GiB if they are compressed, within the "
+                         "first 256 TiB of a file",
+                         column->field.name, name, value->decoded_nbytes, value->offset);
+    *item = (struct psti_container_item){.place = PSTI_CONTAINER_IN_FILE,
+                                         .coding = (enum pst_coding)value->coding,
+                                         .offset = value->offset,
+                                         .nbytes = value->nbytes,
+                                         .decoded_nbytes = value->decoded_nbytes};
+    if (!is_coded)
+        return PST_OK;
+    writer->codings |= (uint32_t)1 << item->coding;
+    if (item->decoded_nbytes > column->max_decoded_nbytes)
+        column->max_decoded_nbytes = item->decoded_nbytes;
+    return PST_OK;
+}
+
+/* Keeps the bytes of a value in the index. */
+static enum pst_status keep_bytes(struct psti_containers_writer *writer,
+                                  const struct psti_container_value *value,
+                                  struct psti_container_item *item, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    if (value->nbytes > VALUE_LIMIT && value->bytes != NULL)
+        return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "a value is too long for the index");
+    *item = (struct psti_container_item){.place = PSTI_CONTAINER_IN_INDEX,
+                                         .offset = writer->values_nbytes,
+                                         .nbytes = value->bytes != NULL ? value->nbytes : 0};
+    if (item->nbytes > 0)
+        status = psti_output_append(&writer->values, value->bytes, (size_t)item->nbytes, err);
+    writer->values_nbytes += item->nbytes;
+    return status;
+}
+
+static enum pst_status put_item(struct psti_containers_writer *writer,
+                                struct psti_writer_column *column,
                                 const struct psti_container_value *value, const char *name,
                                 struct pst_error *err)
 {
     uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
-    struct psti_container_item item = {.place = PSTI_CONTAINER_IN_FILE,
-                                       .deflated = value->coding == PSTI_CODING_DEFLATE,
-                                       .offset = value->offset,
-                                       .nbytes = value->nbytes,
-                                       .decoded_nbytes = value->decoded_nbytes};
-    enum pst_status status = PST_OK;
-    if (value->bytes != NULL || value->decoded_nbytes == 0) {
-        if (value->nbytes > VALUE_LIMIT)
-            return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "a value is too long for the index");
-        item = (struct psti_container_item){.place = PSTI_CONTAINER_IN_INDEX,
-                                            .offset = writer->values_nbytes,
-                                            .nbytes = value->bytes != NULL ? value->nbytes : 0};
-        if (item.nbytes > 0)
-            status = psti_output_append(&writer->values, value->bytes, (size_t)item.nbytes, err);
-        writer->values_nbytes += item.nbytes;
-    } else if (value->offset >= PSTI_CONTAINER_OFFSET_LIMIT ||
-               value->nbytes >= PSTI_CONTAINER_NBYTES_LIMIT ||
-               value->decoded_nbytes >= PSTI_CONTAINER_NBYTES_LIMIT) {
-        return psti_fail(err, PST_ERROR_LIMIT, ROOM,
-                         "field \"%s\" of sample \"%.200s\" has %" PRIu64 " bytes at %" PRIu64
-                         ": an index holds up to 1 TiB within the first 256 TiB of a file",
-                         column->field.name, name, value->decoded_nbytes, value->offset);
-    }
+    struct psti_container_item item;
+    enum pst_status status = value->bytes != NULL || own_nbytes(value) == 0
+                                 ? keep_bytes(writer, value, &item, err)
+                                 : (value->is_in_page ? take_paged : take_plain)(
+                                       writer, column, value, name, &item, err);
+    if (status != PST_OK)
+        return status;
     if (item.nbytes > column->max_item_nbytes)
         column->max_item_nbytes = item.nbytes;
-    if (item.deflated && item.decoded_nbytes > column->max_decoded_nbytes)
-        column->max_decoded_nbytes = item.decoded_nbytes;
     psti_format_print_container_item(&item, row);
-    if (status == PST_OK && column->field.type == PST_FIELD_ARRAY)
+    if (column->field.type == PST_FIELD_ARRAY)
         status = put_shape(writer, column, value, name, err);
     return status == PST_OK ? psti_output_append(&column->rows, row, sizeof row, err) : status;
 }
@@ -279,11 +394,11 @@ static enum pst_status put_value(struct psti_containers_writer *writer,
                                  const struct psti_container_value *value, const char *name,
                                  struct pst_error *err)
 {
-    struct column *column = &writer->columns[value->i_field];
+    struct psti_writer_column *column = &writer->columns[value->i_field];
     uint8_t row[8], facts[24];
     enum pst_status status;
     psti_store_u64(facts, value->i_field);
-    psti_store_u64(facts + 8, value->decoded_nbytes);
+    psti_store_u64(facts + 8, own_nbytes(value));
     psti_store_u64(facts + 16, value->facts);
     psti_hash_pair_update(&writer->bytes, facts, sizeof facts);
     if (psti_format_has_items(column->field.type)) {
@@ -304,13 +419,13 @@ static enum pst_status put_nothing(struct psti_containers_writer *writer, uint32
                                    const char *name, struct pst_error *err)
 {
     static const uint8_t zeros[4 * PST_MAX_NDIM] = {0};
-    struct column *column = &writer->columns[i_field];
+    struct psti_writer_column *column = &writer->columns[i_field];
     if (column->first_without == UINT64_MAX) {
         column->first_without = writer->n_samples;
         snprintf(writer->without_name[i_field], sizeof writer->without_name[i_field], "%s", name);
     }
     enum pst_status status =
-        psti_output_append(&column->rows, zeros, row_nbytes(&column->field), err);
+        psti_output_append(&column->rows, zeros, psti_containers_row_nbytes(&column->field), err);
     if (status == PST_OK && column->shapes.fd >= 0)
         status = psti_output_append(&column->shapes, zeros, 4 * (size_t)column->n_dims, err);
     return status;
@@ -346,212 +461,12 @@ enum pst_status psti_containers_writer_sample(struct psti_containers_writer *wri
     return status;
 }
 
-/* End ----------------------------------------------------------------------- */
-
-/* Copies the first `nbytes` of a column; what was never written reads as zeros. */
-static enum pst_status copy(struct psti_output *from, uint64_t nbytes, struct psti_block_output *to,
-                            uint8_t *piece, struct pst_error *err)
+struct psti_field_sink psti_containers_writer_sink(struct psti_containers_writer *writer)
 {
-    enum pst_status status = from->fd < 0 ? PST_OK : psti_output_flush(from, err);
-    for (uint64_t at = 0; status == PST_OK && at < nbytes;) {
-        size_t n = nbytes - at < COPY_NBYTES ? (size_t)(nbytes - at) : COPY_NBYTES;
-        ssize_t got = from->fd < 0 ? 0 : psti_read_at(from->fd, piece, n, at);
-        if (got < 0)
-            return psti_fail_os(err, errno, ROOM, from->path, (int64_t)at,
-                                "cannot read a column of the index back");
-        memset(piece + got, 0, n - (size_t)got);
-        status = psti_blocks_put(to, piece, n, err);
-        at += n;
-    }
-    return status;
-}
-
-/* Every int and float field must have a value in every sample. */
-static enum pst_status check_values(const struct psti_containers_writer *writer,
-                                    struct pst_error *err)
-{
-    for (uint32_t i = 0; i < writer->n_fields; i++) {
-        const struct column *column = &writer->columns[i];
-        if (psti_format_has_items(column->field.type) || column->n_values == writer->n_samples)
-            continue;
-        if (writer->without_name[i][0] == 0)
-            return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
-                             "sample %" PRIu64 " has no value of field \"%s\", others have: leave "
-                             "the field out by `fields`, or take it as text",
-                             column->first_without, column->field.name);
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
-                         "sample %" PRIu64 " (\"%s\") has no value of field \"%s\", others have: "
-                         "leave the field out by `fields`, or take it as text",
-                         column->first_without, writer->without_name[i], column->field.name);
-    }
-    return PST_OK;
-}
-
-static void state_fields(struct psti_containers_writer *writer, struct psti_container_field *fields)
-{
-    for (uint32_t i = 0; i < writer->n_fields; i++) {
-        struct column *column = &writer->columns[i];
-        fields[i] = (struct psti_container_field){.field = column->field,
-                                                  .max_item_nbytes = column->max_item_nbytes,
-                                                  .max_decoded_nbytes = column->max_decoded_nbytes};
-        if (column->field.type != PST_FIELD_ARRAY || column->n_dims == 0)
-            continue;
-        bool is_fixed = !column->shapes_differ && column->n_values == writer->n_samples;
-        for (uint32_t d = 0; d < column->n_dims; d++)
-            is_fixed = is_fixed && column->shape[d] > 0;
-        if (!is_fixed) {
-            fields[i].n_dims = column->n_dims;
-            continue;
-        }
-        fields[i].field.ndim = (uint8_t)column->n_dims;
-        memcpy(fields[i].field.shape, column->shape, 4 * (size_t)column->n_dims);
-    }
-}
-
-/* The identity of the samples, whose parts are hashed where they are copied. */
-static enum pst_status put_columns(struct psti_containers_writer *writer,
-                                   const struct psti_container_header *header,
-                                   const struct psti_container_field *fields,
-                                   struct psti_block_output *to, struct psti_hash_pair *samples,
-                                   uint8_t *piece, struct pst_error *err)
-{
-    enum pst_status status = PST_OK;
-    for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
-        struct column *column = &writer->columns[i];
-        status = psti_blocks_pad_to(to, fields[i].column_offset, err);
-        if (!psti_format_has_items(column->field.type)) {
-            psti_format_samples_field(samples, &column->field, 0);
-            to->hash = samples;
-        }
-        if (status == PST_OK)
-            status =
-                copy(&column->rows, writer->n_samples * row_nbytes(&column->field), to, piece, err);
-        to->hash = NULL;
-        if (status == PST_OK && fields[i].n_dims > 0)
-            status = psti_blocks_pad_to(to, fields[i].shapes_offset, err);
-        if (status == PST_OK && fields[i].n_dims > 0)
-            status =
-                copy(&column->shapes, writer->n_samples * 4 * fields[i].n_dims, to, piece, err);
-    }
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->name_offsets_offset, err);
-    return status;
-}
-
-static enum pst_status put_payload(struct psti_containers_writer *writer,
-                                   struct psti_container_header *header,
-                                   const struct psti_container_field *fields,
-                                   struct psti_block_output *to, uint8_t *piece,
-                                   struct pst_error *err)
-{
-    struct psti_hash_pair samples;
-    uint8_t printed[PSTI_INDEX_FIELD_NBYTES], end[8];
-    enum pst_status status = PST_OK;
-    psti_format_samples_begin(&samples, writer->n_samples);
-    for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
-        psti_format_print_container_field(&fields[i], printed);
-        status = psti_blocks_put(to, printed, sizeof printed, err);
-    }
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->files_offset, err);
-    if (status == PST_OK)
-        status = copy(&writer->files, (uint64_t)writer->n_files * PSTI_CONTAINER_FILE_NBYTES, to,
-                      piece, err);
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->paths_offset, err);
-    if (status == PST_OK)
-        status = copy(&writer->paths, writer->paths_nbytes, to, piece, err);
-    if (status == PST_OK)
-        status = put_columns(writer, header, fields, to, &samples, piece, err);
-    psti_store_u64(end, writer->names_nbytes);
-    if (status == PST_OK)
-        status = copy(&writer->name_offsets, 8 * writer->n_samples, to, piece, err);
-    if (status == PST_OK)
-        status = psti_blocks_put(to, end, sizeof end, err);
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->names_offset, err);
-    psti_format_samples_names(&samples);
-    to->hash = &samples;
-    if (status == PST_OK)
-        status = copy(&writer->names, writer->names_nbytes, to, piece, err);
-    to->hash = NULL;
-    psti_hash_pair_end(&samples, header->samples);
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->values_offset, err);
-    if (status == PST_OK)
-        status = copy(&writer->values, writer->values_nbytes, to, piece, err);
-    return status == PST_OK ? psti_blocks_pad_to(to, header->frame.blocks_offset, err) : status;
-}
-
-static enum pst_status write_file(struct psti_containers_writer *writer,
-                                  struct psti_container_header *header,
-                                  const struct psti_container_field *fields,
-                                  struct psti_output *file, struct pst_error *err)
-{
-    uint8_t printed[PSTI_INDEX_HEADER_NBYTES];
-    struct psti_block_output to = {0};
-    uint8_t *piece = psti_alloc(COPY_NBYTES);
-    enum pst_status status =
-        piece == NULL ? psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to write an index")
-                      : psti_blocks_open(&to, file, PSTI_INDEX_HEADER_NBYTES,
-                                         PSTI_INDEX_BLOCK_NBYTES, header->frame.n_blocks, err);
-    if (status == PST_OK)
-        status = put_payload(writer, header, fields, &to, piece, err);
-    if (status == PST_OK)
-        status = psti_blocks_end(&to, &header->frame.blocks_checksum, err);
-    psti_blocks_close(&to);
-    psti_free(piece);
-    if (status != PST_OK)
-        return status;
-    psti_format_print_container_header(header, printed);
-    status = psti_output_patch(file, 0, printed, sizeof printed, err);
-    return status == PST_OK ? psti_output_sync(file, err) : status;
-}
-
-static void hash_fields(struct psti_containers_writer *writer)
-{
-    uint8_t printed[PSTI_INDEX_FIELD_NBYTES];
-    for (uint32_t i = 0; i < writer->n_fields; i++) {
-        psti_format_print_field(&writer->columns[i].field, printed);
-        psti_hash_pair_update(&writer->bytes, printed, sizeof printed);
-    }
-}
-
-enum pst_status psti_containers_writer_finish(struct psti_containers_writer *writer,
-                                              enum psti_container_kind kind,
-                                              const uint8_t options[16], struct pst_error *err)
-{
-    struct psti_container_field fields[PST_MAX_FIELDS];
-    struct psti_output file = {.fd = -1};
-    struct psti_container_header header = {.law = PSTI_CONTAINER_LAW,
-                                           .kind = (uint32_t)kind,
-                                           .n_samples = writer->n_samples,
-                                           .n_fields = writer->n_fields,
-                                           .n_files = writer->n_files,
-                                           .paths_nbytes = writer->paths_nbytes,
-                                           .names_nbytes = writer->names_nbytes,
-                                           .values_nbytes = writer->values_nbytes};
-    if (writer->n_samples == 0 || writer->n_fields == 0)
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "there is no sample in these files");
-    enum pst_status status = check_values(writer, err);
-    if (status != PST_OK)
-        return status;
-    memcpy(header.options, options, sizeof header.options);
-    state_fields(writer, fields);
-    hash_fields(writer);
-    psti_hash_pair_end(&writer->bytes, header.bytes);
-    if (!psti_format_container_layout(&header, fields))
-        return psti_fail(err, PST_ERROR_LIMIT, ROOM, "the index would be larger than 2^63 bytes");
-    status = psti_output_prepare(&file, ROOM, writer->path, 0, 1 << 20, err);
-    if (status != PST_OK)
-        return status;
-    file.fd = psti_fault(PSTI_FAULT_WRITE)
-                  ? (errno = ENOSPC, -1)
-                  : open(writer->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0666);
-    writer->is_made = file.fd >= 0;
-    status = file.fd < 0 ? psti_fail_os(err, errno, ROOM, writer->path, -1, "cannot make the index")
-                         : write_file(writer, &header, fields, &file, err);
-    writer->is_finished = status == PST_OK;
-    psti_output_close(&file);
-    return status;
+    return (struct psti_field_sink){.field = psti_containers_writer_field,
+                                    .restate = psti_containers_writer_restate,
+                                    .classes = psti_containers_writer_classes,
+                                    .page = psti_containers_writer_page,
+                                    .sample = psti_containers_writer_sample,
+                                    .writer = writer};
 }

@@ -30,9 +30,22 @@ enum pst_status psti_containers_writer_field(struct psti_containers_writer *writ
                                              struct pst_error *err);
 void psti_containers_writer_restate(struct psti_containers_writer *writer, uint32_t i_field,
                                     const struct pst_field *field);
+/* Gives an int field with n classes their names: n texts, each with its NUL, in nbytes bytes.
+ *
+ * PST_ERROR_CORRUPT: they are not n, or cannot be names. */
+enum pst_status psti_containers_writer_classes(struct psti_containers_writer *writer,
+                                               uint32_t i_field, const char *names, size_t nbytes,
+                                               uint32_t n, struct pst_error *err);
+/* Adds a page of the current file. Samples of this file may have items in it.
+ *
+ * PST_ERROR_CORRUPT: it lies outside of the file. PST_ERROR_LIMIT: it has 2 GiB or more, as it is
+ * stored or when it is decoded. */
+enum pst_status psti_containers_writer_page(struct psti_containers_writer *writer,
+                                            const struct psti_container_page *page,
+                                            uint64_t *i_page, struct pst_error *err);
 /* Adds a sample. Fields that `values` does not name have no value in it.
  *
- * PST_ERROR_CORRUPT: the name cannot name a sample. */
+ * PST_ERROR_CORRUPT: the name cannot name a sample, or an item lies outside of its page. */
 enum pst_status psti_containers_writer_sample(struct psti_containers_writer *writer,
                                               const char *name,
                                               const struct psti_container_value *values, uint32_t n,
@@ -44,5 +57,8 @@ enum pst_status psti_containers_writer_sample(struct psti_containers_writer *wri
 enum pst_status psti_containers_writer_finish(struct psti_containers_writer *writer,
                                               enum psti_container_kind kind,
                                               const uint8_t options[16], struct pst_error *err);
+
+/* All of these as a sink. */
+struct psti_field_sink psti_containers_writer_sink(struct psti_containers_writer *writer);
 
 #endif

@@ -10,10 +10,10 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/codings/codings.h"
 #include "base/machine/cpu.h"
 #include "base/fail.h"
 #include "base/hash.h"
-#include "base/inflate.h"
 #include "base/options.h"
 #include "containers/list/containers_list.h"
 #include "base/files/read.h"
@@ -136,7 +136,8 @@ static enum pst_status open_path(const char *path, const struct pst_dataset_opti
         status = resolve_paths(path, &full, clean, labels, err);
     if (status == PST_OK && !is_container && (full.split != NULL || full.n_members > 0))
         status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
-                           "split and members are for tars and zips, and this is none");
+                           "split and members are for files with many samples, such as tars, and "
+                           "this is none");
     if (status == PST_OK && work != NULL && !is_container && exists_in(clean, PSTI_INDEX_NAME))
         status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
                            "a packed data set has its index already");
@@ -197,21 +198,30 @@ enum pst_status pst_dataset_index_make(const char *path, const struct pst_index_
     return PST_OK;
 }
 
+/* Kinds of containers have numbers of their own, in the same order. */
+enum { KIND_SHIFT = PST_DATASET_TAR - PSTI_CONTAINER_TAR };
+_Static_assert(PST_DATASET_BETON - PSTI_CONTAINER_BETON == KIND_SHIFT, "kinds are in one order");
+
 enum pst_dataset_kind pst_dataset_kind_of(const pst_dataset *dataset)
 {
     if (dataset->kind != PSTI_DATASET_CONTAINER)
         return dataset->kind == PSTI_DATASET_FOLDER ? PST_DATASET_FOLDER : PST_DATASET_PACKED;
-    return psti_dataset_container_header(dataset)->kind == PSTI_CONTAINER_ZIP ? PST_DATASET_ZIP
-                                                                              : PST_DATASET_TAR;
+    uint32_t kind = psti_dataset_container_header(dataset)->kind;
+    return kind >= PSTI_CONTAINER_TAR && kind <= PSTI_CONTAINER_BETON
+               ? (enum pst_dataset_kind)(kind + KIND_SHIFT)
+               : PST_DATASET_TAR;
 }
 
 const char *pst_dataset_kind_name(enum pst_dataset_kind kind)
 {
-    static const char *const names[] = {[PST_DATASET_PACKED] = "packed",
-                                        [PST_DATASET_FOLDER] = "folder",
-                                        [PST_DATASET_TAR] = "tar",
-                                        [PST_DATASET_ZIP] = "zip"};
-    return kind >= PST_DATASET_PACKED && kind <= PST_DATASET_ZIP ? names[kind] : "none";
+    static const char *const names[] = {
+        [PST_DATASET_PACKED] = "packed",   [PST_DATASET_FOLDER] = "folder",
+        [PST_DATASET_TAR] = "tar",         [PST_DATASET_ZIP] = "zip",
+        [PST_DATASET_PARQUET] = "parquet", [PST_DATASET_ARROW] = "arrow",
+        [PST_DATASET_MDS] = "mds",         [PST_DATASET_TFRECORD] = "tfrecord",
+        [PST_DATASET_LMDB] = "lmdb",       [PST_DATASET_RECORDIO] = "recordio",
+        [PST_DATASET_BETON] = "beton"};
+    return kind >= PST_DATASET_PACKED && kind <= PST_DATASET_BETON ? names[kind] : "none";
 }
 
 const char *pst_dataset_index_path(const pst_dataset *dataset)
@@ -324,37 +334,55 @@ out:
     return status;
 }
 
-/* Inflates all of an item's stored bytes to `out`, which has room for decoded_nbytes. */
-static enum pst_status inflate_item(const struct pst_item *item, const void *stored, void *out,
-                                    struct pst_error *err)
+/* Decodes all of the item's stored bytes to `out`. */
+static enum pst_status decode_item(const struct pst_item *item, const void *stored, void *out,
+                                   const void **bytes, struct pst_error *err)
 {
-    struct psti_inflater *inflater = NULL;
-    enum pst_status status = psti_inflate_open(&inflater, "dataset", err);
+    struct psti_codings *codings = NULL;
+    enum pst_status status = psti_codings_open(&codings, 0, "dataset", err);
     if (status == PST_OK)
-        status = psti_inflate_raw(inflater, stored, (size_t)item->nbytes, out,
-                                  (size_t)item->decoded_nbytes, err);
-    psti_inflate_close(&inflater);
+        status = psti_dataset_item_decode(codings, item, stored, out, bytes, err);
+    psti_codings_close(&codings);
     return status;
 }
 
-/* Reads a part of an item with a coding: all of it is read and decoded. */
+/* The checksum of a part of a page is that of the part. */
+static enum pst_status check_part(const struct pst_item *item, const void *bytes,
+                                  struct pst_error *err)
+{
+    if (!psti_dataset_item_is_paged(item) || !item->has_checksum ||
+        psti_hash64(bytes, (size_t)item->decoded_nbytes) == item->checksum)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CHECKSUM, "dataset",
+                     "the %" PRIu64 " bytes of the item at %" PRIu64
+                     " of its decoded page were altered",
+                     item->decoded_nbytes, item->page_offset);
+}
+
+/* Reads a part of an item with a coding: all of it, or of its page, is read and decoded. */
 static enum pst_status read_coded(const pst_dataset *dataset, const struct pst_item *item,
                                   uint64_t start, uint64_t nbytes, void *buffer,
                                   struct pst_error *err)
 {
     char path[PATH_MAX];
-    bool is_whole = nbytes == item->decoded_nbytes;
-    bool fits = item->nbytes < SIZE_MAX / 2 && item->decoded_nbytes < SIZE_MAX / 2;
+    struct pst_item whole = *item; /* as it is stored */
+    uint64_t n_decoded = psti_dataset_item_scratch_nbytes(item);
+    bool is_whole = nbytes == n_decoded,
+         fits = item->nbytes < SIZE_MAX / 2 && n_decoded < SIZE_MAX / 2;
     void *stored = fits ? psti_alloc((size_t)item->nbytes + 1) : NULL;
-    void *part = fits && !is_whole ? psti_alloc((size_t)item->decoded_nbytes + 1) : NULL;
+    void *decoded = fits && !is_whole ? psti_alloc((size_t)n_decoded + 1) : NULL;
+    const void *bytes = NULL;
     enum pst_status status = PST_OK;
-    if (stored == NULL || (part == NULL && !is_whole))
+    whole.has_checksum = item->has_checksum && !psti_dataset_item_is_paged(item);
+    if (stored == NULL || (decoded == NULL && !is_whole))
         status = psti_fail(err, PST_ERROR_MEMORY, "dataset",
-                           "out of memory to decode %" PRIu64 " bytes", item->decoded_nbytes);
+                           "out of memory to decode %" PRIu64 " bytes", n_decoded);
     if (status == PST_OK)
-        status = read_item(dataset, item, 0, item->nbytes, stored, err);
+        status = read_item(dataset, &whole, 0, item->nbytes, stored, err);
     if (status == PST_OK) {
-        status = inflate_item(item, stored, is_whole ? buffer : part, err);
+        status = decode_item(item, stored, is_whole ? buffer : decoded, &bytes, err);
+        if (status == PST_OK)
+            status = check_part(item, bytes, err);
         if (status != PST_OK && err != NULL) {
             err->offset = (int64_t)item->offset;
             if (pst_dataset_file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK)
@@ -362,9 +390,9 @@ static enum pst_status read_coded(const pst_dataset *dataset, const struct pst_i
         }
     }
     if (status == PST_OK && !is_whole)
-        memcpy(buffer, (const char *)part + start, (size_t)nbytes);
+        memcpy(buffer, (const char *)bytes + start, (size_t)nbytes);
     psti_free(stored);
-    psti_free(part);
+    psti_free(decoded);
     return status;
 }
 

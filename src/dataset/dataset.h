@@ -72,12 +72,39 @@ static inline uint64_t psti_dataset_item_nbytes(const struct pst_item *item)
 {
     return item->coding == PST_CODING_STORED ? item->nbytes : item->decoded_nbytes;
 }
-/* Makes the item what it is once its bytes were decoded: nbytes of them, stored as they are. The
- * checksum, which is of the stored bytes, is left out. */
+/* True if the item is a part of a page, which is decoded as a whole. */
+static inline bool psti_dataset_item_is_paged(const struct pst_item *item)
+{
+    return item->coding != PST_CODING_STORED && item->page_nbytes > 0;
+}
+/* Bytes that decoding the item writes; 0: it is stored as it is. */
+static inline uint64_t psti_dataset_item_scratch_nbytes(const struct pst_item *item)
+{
+    return item->coding == PST_CODING_STORED ? 0
+           : item->page_nbytes > 0           ? item->page_nbytes
+                                             : item->decoded_nbytes;
+}
+/* Bytes of an item as caches and the fleet keep it: as it is stored, or decoded if it is a part of
+ * a page. The item's checksum is of these. */
+static inline uint64_t psti_dataset_item_kept_nbytes(const struct pst_item *item)
+{
+    return psti_dataset_item_is_paged(item) ? item->decoded_nbytes : item->nbytes;
+}
+/* Makes the item what it is once its bytes were decoded: nbytes of them, stored as they are. A
+ * checksum of stored bytes is left out; that of a part of a page is of the decoded ones, and stays.
+ */
 void psti_dataset_item_decoded(struct pst_item *item);
-/* Size of the largest decoded item of a field over those with a coding; 0: there are none. It may
- * be stated larger than it is. Any thread. */
+/* Most bytes that decoding an item of a field writes (psti_dataset_item_scratch_nbytes); 0: no item
+ * has a coding. It may be stated larger than it is. Any thread. */
 uint64_t psti_dataset_max_decoded_nbytes(const pst_dataset *dataset, uint32_t i_field);
+/* The set of codings that items have (base/codings/codings.h). Any thread. */
+uint32_t psti_dataset_codings(const pst_dataset *dataset);
+/* Decodes the item's stored bytes to `out`, which has room for psti_dataset_item_scratch_nbytes.
+ * *bytes: those of the item, within `out`. */
+struct psti_codings;
+enum pst_status psti_dataset_item_decode(struct psti_codings *codings, const struct pst_item *item,
+                                         const void *stored, void *out, const void **bytes,
+                                         struct pst_error *err);
 
 /* The image that a raw item has stored: its kind is not in its bytes. */
 struct pst_image_info psti_dataset_raw_info(const struct pst_item *item);

@@ -6,12 +6,14 @@
 #include "dataset/dataset_container.h"
 
 #include "dataset/dataset_blocks.h"
+#include "dataset/dataset_classes.h"
 #include "dataset/dataset_members.h"
 #include "dataset/dataset_saved.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/checked.h"
+#include "base/codings/codings.h"
 #include "base/fail.h"
 #include "base/files/read.h"
 #include "base/files/stamp.h"
@@ -40,6 +42,7 @@ struct container_dataset {
     struct psti_container_field fields[PST_MAX_FIELDS];
     struct psti_container_file *files; /* [n_files] */
     char *paths;                       /* their paths, each with its NUL */
+    char *classes[PST_MAX_FIELDS];     /* names of classes; NULL: none */
     _Atomic uint64_t *checked;         /* one bit for each file */
 };
 
@@ -124,27 +127,103 @@ static enum pst_status read_shape(const struct container_dataset *self, uint32_t
     return status;
 }
 
+/* Reads the page of an item, which must be one of the sample's file and have room for the item. */
+static enum pst_status find_page(const struct container_dataset *self, uint32_t i_file,
+                                 const struct psti_container_item *item,
+                                 struct psti_container_page_entry *page, struct pst_error *err)
+{
+    uint64_t at = self->header.pages_offset + item->i_page * PSTI_CONTAINER_PAGE_NBYTES;
+    uint8_t bytes[PSTI_CONTAINER_PAGE_NBYTES];
+    if (item->i_page >= self->header.n_pages)
+        return corrupt(self, self->header.pages_offset, "an item lies in no page of the index",
+                       err);
+    enum pst_status status = get(self, at, sizeof bytes, bytes, err);
+    if (status == PST_OK && psti_format_parse_container_page(bytes, page, err) != PST_OK)
+        status = in_index(self, at, PST_ERROR_CORRUPT, err);
+    if (status != PST_OK)
+        return status;
+    if (page->i_file != i_file ||
+        !psti_range_fits(page->offset, page->nbytes, self->files[i_file].nbytes))
+        return corrupt(self, at, "a page lies outside of its file", err);
+    if (!psti_range_fits(item->offset, item->nbytes, page->decoded_nbytes))
+        return corrupt(self, at, "an item lies outside of its page", err);
+    return PST_OK;
+}
+
+/* An item, and where it lies. */
+struct found {
+    struct psti_container_item item;
+    uint32_t i_file;
+    struct psti_container_page_entry page; /* if it is in one */
+};
+
+/* Checks what the index says of an item against its limits, by which loaders plan memory. */
+static const char *found_problem(const struct container_dataset *self, uint32_t i_field,
+                                 const struct found *found)
+{
+    const struct psti_container_field *field = &self->fields[i_field];
+    const struct psti_container_item *item = &found->item;
+    bool in_file = item->place == PSTI_CONTAINER_IN_FILE, is_coded = false;
+    uint64_t stored = item->nbytes, decoded = 0;
+    if (in_file || item->place == PSTI_CONTAINER_IN_INDEX) {
+        uint64_t total = in_file ? self->files[found->i_file].nbytes : self->header.values_nbytes;
+        if (!psti_range_fits(item->offset, item->nbytes, total))
+            return "an item lies outside of its file";
+    }
+    if (in_file && (item->coding != PST_CODING_STORED || item->decoded_nbytes != item->nbytes)) {
+        if (!psti_format_is_coding((uint32_t)item->coding))
+            return "an item has a coding that there is not";
+        is_coded = true;
+        decoded = item->decoded_nbytes;
+    }
+    if (item->place == PSTI_CONTAINER_IN_PAGE) {
+        is_coded = true;
+        stored = stored > found->page.nbytes ? stored : found->page.nbytes;
+        decoded = found->page.decoded_nbytes;
+    }
+    return stored > field->max_item_nbytes || (is_coded && decoded > field->max_decoded_nbytes)
+               ? "the index contradicts itself on the size of an item"
+               : NULL;
+}
+
 static enum pst_status find_item(const struct container_dataset *self, uint64_t sample,
-                                 uint32_t i_field, struct psti_container_item *found,
-                                 struct pst_error *err)
+                                 uint32_t i_field, struct found *found, struct pst_error *err)
 {
     uint64_t at = self->fields[i_field].column_offset + sample * PSTI_CONTAINER_ITEM_NBYTES;
     uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
     enum pst_status status = get(self, at, sizeof row, row, err);
     if (status != PST_OK)
         return status;
-    psti_format_parse_container_item(row, found);
-    uint64_t total = found->place == PSTI_CONTAINER_IN_INDEX
-                         ? self->header.values_nbytes
-                         : self->files[file_of(self, sample)].nbytes;
-    if (found->place != PSTI_CONTAINER_MISSING &&
-        !psti_range_fits(found->offset, found->nbytes, total))
-        return corrupt(self, at, "an item lies outside of its file", err);
-    const struct psti_container_field *field = &self->fields[i_field];
-    if (found->nbytes > field->max_item_nbytes ||
-        (found->deflated && found->decoded_nbytes > field->max_decoded_nbytes))
-        return corrupt(self, at, "the index contradicts itself on the size of an item", err);
-    return PST_OK;
+    psti_format_parse_container_item(row, &found->item);
+    if (found->item.place == PSTI_CONTAINER_MISSING)
+        return PST_OK;
+    found->i_file = file_of(self, sample);
+    if (found->item.place == PSTI_CONTAINER_IN_PAGE)
+        status = find_page(self, found->i_file, &found->item, &found->page, err);
+    if (status != PST_OK)
+        return status;
+    const char *problem = found_problem(self, i_field, found);
+    return problem == NULL ? PST_OK : corrupt(self, at, problem, err);
+}
+
+/* States where the bytes of an item of a file lie. */
+static void place_item(const struct found *found, struct pst_item *item)
+{
+    item->i_file = found->i_file;
+    item->has_checksum = found->item.sum != 0;
+    item->checksum = found->item.sum;
+    item->offset = found->item.offset;
+    item->coding = found->item.coding;
+    if (item->coding != PST_CODING_STORED)
+        item->decoded_nbytes = found->item.decoded_nbytes;
+    if (found->item.place != PSTI_CONTAINER_IN_PAGE)
+        return;
+    item->offset = found->page.offset;
+    item->nbytes = found->page.nbytes;
+    item->coding = found->page.coding;
+    item->decoded_nbytes = found->item.nbytes;
+    item->page_nbytes = found->page.decoded_nbytes;
+    item->page_offset = found->item.offset;
 }
 
 static enum pst_status container_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
@@ -153,24 +232,18 @@ static enum pst_status container_item(const pst_dataset *dataset, uint64_t sampl
 {
     const struct container_dataset *self = self_of(dataset);
     const struct pst_field *field = &dataset->fields[i_field];
-    struct psti_container_item found;
+    struct found found;
     (void)variant;
     enum pst_status status = find_item(self, sample, i_field, &found, err);
     if (status != PST_OK)
         return status;
     item->i_file = PST_FILE_NONE;
-    if (found.place == PSTI_CONTAINER_MISSING)
+    if (found.item.place == PSTI_CONTAINER_MISSING)
         return PST_OK;
     item->form = psti_format_is_image(field->type) ? PST_FORM_NONE : PST_FORM_BYTES;
-    item->nbytes = found.nbytes;
-    if (found.place == PSTI_CONTAINER_IN_FILE) {
-        item->i_file = file_of(self, sample);
-        item->offset = found.offset;
-        item->coding = found.deflated ? PST_CODING_DEFLATE : PST_CODING_STORED;
-        item->decoded_nbytes = found.deflated ? found.decoded_nbytes : 0;
-        item->has_checksum = found.sum != 0;
-        item->checksum = found.sum;
-    }
+    item->nbytes = found.item.nbytes;
+    if (found.item.place != PSTI_CONTAINER_IN_INDEX)
+        place_item(&found, item);
     if (field->type != PST_FIELD_ARRAY)
         return PST_OK;
     status = read_shape(self, i_field, sample, item, err);
@@ -191,7 +264,12 @@ static enum pst_status container_values(const pst_dataset *dataset, uint32_t i_f
 static enum pst_status container_int(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                      int64_t *value, struct pst_error *err)
 {
-    return container_values(dataset, i_field, sample, 1, value, err);
+    int64_t n_classes = dataset->fields[i_field].n_classes;
+    enum pst_status status = container_values(dataset, i_field, sample, 1, value, err);
+    if (status != PST_OK || n_classes == 0 || (*value >= 0 && *value < n_classes))
+        return status;
+    return corrupt(self_of(dataset), self_of(dataset)->fields[i_field].column_offset + 8 * sample,
+                   "a label lies outside of its classes", err);
 }
 
 static enum pst_status container_float(const pst_dataset *dataset, uint64_t sample,
@@ -202,10 +280,8 @@ static enum pst_status container_float(const pst_dataset *dataset, uint64_t samp
 
 static const char *container_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
 {
-    (void)dataset;
-    (void)i_field;
-    (void)label;
-    return NULL;
+    return psti_dataset_classes_name(self_of(dataset)->classes[i_field],
+                                     (uint64_t)dataset->fields[i_field].n_classes, label);
 }
 
 const struct psti_container_header *psti_dataset_container_header(const pst_dataset *dataset)
@@ -216,6 +292,17 @@ const struct psti_container_header *psti_dataset_container_header(const pst_data
 bool psti_dataset_can_check_bytes(const pst_dataset *dataset)
 {
     return dataset->kind != PSTI_DATASET_CONTAINER || self_of(dataset)->header.has_sums;
+}
+
+uint32_t psti_dataset_codings(const pst_dataset *dataset)
+{
+    uint32_t codings = 0;
+    if (dataset->kind == PSTI_DATASET_CONTAINER)
+        return self_of(dataset)->header.codings;
+    for (uint32_t i = 0; i < dataset->n_fields; i++)
+        if (dataset->max_decoded_nbytes[i] > 0)
+            codings = psti_codings_of(PST_CODING_DEFLATE);
+    return codings;
 }
 
 uint64_t psti_dataset_container_column(const pst_dataset *dataset, uint32_t i_field)
@@ -260,13 +347,13 @@ static enum pst_status container_read_memory(const pst_dataset *dataset, uint64_
                                              void *buffer, struct pst_error *err)
 {
     const struct container_dataset *self = self_of(dataset);
-    struct psti_container_item found;
+    struct found found;
     enum pst_status status = find_item(self, sample, i_field, &found, err);
-    if (status == PST_OK && found.place == PSTI_CONTAINER_MISSING)
+    if (status == PST_OK && found.item.place != PSTI_CONTAINER_IN_INDEX)
         return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset", "the sample has no such value");
     if (status != PST_OK || nbytes == 0)
         return status;
-    return get(self, self->header.values_offset + found.offset + start, nbytes, buffer, err);
+    return get(self, self->header.values_offset + found.item.offset + start, nbytes, buffer, err);
 }
 
 static void container_close(pst_dataset *dataset)
@@ -278,6 +365,8 @@ static void container_close(pst_dataset *dataset)
     psti_free(self->files);
     psti_free(self->paths);
     psti_free((void *)self->checked);
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
+        psti_free(self->classes[i]);
 }
 
 enum pst_status psti_dataset_container_compare_file(const pst_dataset *dataset, uint32_t i_file,
@@ -394,6 +483,29 @@ static enum pst_status read_files(struct container_dataset *self, struct pst_err
     return status;
 }
 
+/* Reads the names of classes, which stay in memory. */
+static enum pst_status read_classes(struct container_dataset *self, uint32_t i_field,
+                                    struct pst_error *err)
+{
+    const struct psti_container_field *field = &self->fields[i_field];
+    if (field->classes_nbytes == 0)
+        return PST_OK;
+    if (field->classes_nbytes > PSTI_DATASET_CLASSES_LIMIT)
+        return psti_fail(err, PST_ERROR_LIMIT, "dataset",
+                         "the class names of field \"%s\" take %" PRIu64
+                         " bytes, this library reads up to 1 GiB",
+                         field->field.name, field->classes_nbytes);
+    char *classes = self->classes[i_field] = psti_alloc((size_t)field->classes_nbytes);
+    if (classes == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for class names");
+    enum pst_status status = get(self, field->classes_offset, field->classes_nbytes, classes, err);
+    if (status != PST_OK)
+        return status;
+    const char *problem = psti_dataset_classes_problem(classes, (uint64_t)field->field.n_classes,
+                                                       field->classes_nbytes);
+    return problem == NULL ? PST_OK : corrupt(self, field->classes_offset, problem, err);
+}
+
 static enum pst_status read_schema(struct container_dataset *self, struct pst_error *err)
 {
     pst_dataset *base = &self->base;
@@ -407,6 +519,8 @@ static enum pst_status read_schema(struct container_dataset *self, struct pst_er
             status = in_index(self, at, PST_ERROR_CORRUPT, err);
         if (status == PST_OK && pst_dataset_find_field(base, self->fields[i].field.name) >= 0)
             status = corrupt(self, at, "two fields of the index have one name", err);
+        if (status == PST_OK)
+            status = read_classes(self, i, err);
         if (status != PST_OK)
             return status;
         base->fields[i] = self->fields[i].field;

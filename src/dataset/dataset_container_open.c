@@ -14,9 +14,11 @@
 #include "base/files/stamp.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "containers/containers_fields.h"
-#include "containers/list/containers_list.h"
+#include "containers/containers_kinds.h"
 #include "containers/containers_walk.h"
+#include "containers/containers_writer.h"
+#include "containers/list/containers_list.h"
+#include "dataset/dataset_table.h"
 #include "format/format_container.h"
 
 #include <errno.h>
@@ -47,9 +49,11 @@ struct making {
     char name[PSTI_SAVED_NAME_CAP]; /* of the index */
     uint8_t digest[16];             /* of shards, rules and exclusions */
     struct psti_saved *saved;
-    uint32_t i_shard;               /* that is walked */
-    struct psti_sample_taker inner; /* takes the samples that are not left out */
-    struct pst_progress progress;   /* in bytes: the number of samples is not known before */
+    uint32_t i_shard;                /* that is walked */
+    struct psti_sample_taker inner;  /* takes the samples that are not left out */
+    struct psti_dataset_table table; /* of kinds that are tables */
+    struct psti_dataset_notes notes; /* beside the shard */
+    struct pst_progress progress;    /* in bytes: the number of samples is not known before */
     bool was_made;
 };
 
@@ -57,7 +61,14 @@ static void close_making(struct making *making)
 {
     psti_dataset_saved_close(&making->saved);
     psti_containers_list_close(&making->list);
+    psti_dataset_notes_free(&making->notes);
     psti_free(making->rules);
+}
+
+/* The kind of all shards, which the list has found. */
+static const struct psti_kind *kind_of(const struct making *making)
+{
+    return psti_containers_kind(making->list.kind);
 }
 
 /* What is asked for ---------------------------------------------------------- */
@@ -124,9 +135,34 @@ static void hash_rules(const struct making *making, struct psti_hash_pair *hash)
     }
 }
 
+/* Reads what lies beside the shard for its walk. */
+static enum pst_status find_notes(struct making *making, size_t i_shard, struct pst_error *err)
+{
+    return psti_dataset_notes_find(&making->notes, kind_of(making)->notes, making->base,
+                                   making->list.shards[i_shard].path, err);
+}
+
+/* Adds the bytes of all files beside the shards. Shards of one folder are neighbours. */
+static enum pst_status hash_notes(struct making *making, struct psti_hash_pair *hash,
+                                  struct pst_error *err)
+{
+    const char *const *names = kind_of(making)->notes;
+    uint64_t n_before = 0;
+    enum pst_status status = PST_OK;
+    for (size_t i = 0; names[0] != NULL && status == PST_OK && i < making->list.n_shards; i++) {
+        status = find_notes(making, i, err);
+        if (status != PST_OK || making->notes.n_folders == n_before)
+            continue;
+        n_before = making->notes.n_folders;
+        hash_number(hash, making->notes.notes.nbytes);
+        psti_hash_pair_update(hash, making->notes.notes.bytes, making->notes.notes.nbytes);
+    }
+    return status;
+}
+
 /* The index has the name of what was asked for, so that two ways to see a folder have two indexes,
  * and a folder that grew has one. The digest is of what the list makes of it now. */
-static void name_index(struct making *making)
+static enum pst_status name_index(struct making *making, struct pst_error *err)
 {
     const struct psti_container_list *list = &making->list;
     struct psti_hash_pair asked, found;
@@ -147,10 +183,12 @@ static void name_index(struct making *making)
         hash_number(&found, list->excluded[i].i_shard);
         hash_text(&found, list->excluded[i].key);
     }
+    enum pst_status status = hash_notes(making, &found, err);
     psti_hash_pair_end(&asked, id);
     psti_hash_pair_end(&found, making->digest);
-    snprintf(making->name, sizeof making->name, "%s-%016" PRIx64 ".index",
-             list->kind == PSTI_CONTAINER_ZIP ? "zip" : "tar", psti_load_u64(id));
+    snprintf(making->name, sizeof making->name, "%s-%016" PRIx64 ".index", kind_of(making)->name,
+             psti_load_u64(id));
+    return status;
 }
 
 /* A path that exists is the data set's path; what means several files lies in their folder. */
@@ -178,7 +216,9 @@ static enum pst_status prepare(struct making *making, struct pst_error *err)
         return status;
     if (realpath(making->list.base[0] != 0 ? making->list.base : ".", making->base) == NULL)
         return psti_fail_os(err, errno, ROOM, making->list.base, -1, "cannot open the folder");
-    name_index(making);
+    status = name_index(making, err);
+    if (status != PST_OK)
+        return status;
     call_itself(making);
     return psti_dataset_saved_open(making->base, making->name, &wait, &making->saved, err);
 }
@@ -191,18 +231,23 @@ static uint32_t wants(void *context, const char *suffix, uint64_t decoded_nbytes
     return making->inner.wants(making->inner.context, suffix, decoded_nbytes);
 }
 
+/* Tells of one more sample, now and then. */
+static enum pst_status count_sample(void *context, struct pst_error *err)
+{
+    struct making *making = context;
+    making->progress.n_done++;
+    return making->progress.n_done % 4096 == 0
+               ? psti_dataset_saved_tell(making->saved, &making->progress, err)
+               : PST_OK;
+}
+
 static enum pst_status take(void *context, const struct psti_sample *sample, struct pst_error *err)
 {
     struct making *making = context;
     if (psti_containers_list_excludes(&making->list, making->i_shard, sample->key))
         return PST_OK;
-    making->progress.n_done++;
-    if (making->progress.n_done % 4096 == 0) {
-        enum pst_status status = psti_dataset_saved_tell(making->saved, &making->progress, err);
-        if (status != PST_OK)
-            return status;
-    }
-    return making->inner.take(making->inner.context, sample, err);
+    enum pst_status status = count_sample(making, err);
+    return status == PST_OK ? making->inner.take(making->inner.context, sample, err) : status;
 }
 
 /* XXH3 of pieces of the file, spread over it. */
@@ -229,17 +274,24 @@ static enum pst_status walk_file(struct making *making, struct psti_containers_w
                                  struct pst_error *err)
 {
     const struct psti_container_shard *shard = &making->list.shards[making->i_shard];
+    const struct psti_kind *kind = kind_of(making);
     struct psti_sample_taker taker = {.wants = wants, .take = take, .context = making};
     struct psti_walk_source source = psti_containers_source_file(&fd, (uint64_t)st->st_size, path);
-    struct psti_walk_counts counts;
+    struct psti_walk_counts counts = {0};
     uint64_t sampled = 0;
     enum pst_status status = sample_bytes(fd, source.nbytes, path, &sampled, err);
     if (status == PST_OK)
         status = psti_containers_writer_file(writer, shard->path, source.nbytes,
                                              psti_stamp_make(st, psti_stamp_has_inodes(path)),
                                              sampled, err);
+    if (status == PST_OK && !kind->has_members)
+        status = find_notes(making, making->i_shard, err);
     if (status == PST_OK)
-        status = psti_containers_walk(&source, making->list.kind, &taker, &counts, err);
+        status = kind->has_members ? psti_containers_walk(&source, kind->kind, &taker, &counts, err)
+                                   : kind->walk(&source, &making->notes.notes,
+                                                making->table.columns, &counts, err);
+    if (status != PST_OK && err != NULL && err->file[0] == '\0')
+        psti_error_set_file(err, path);
     if (status == PST_OK && counts.has_no_end)
         psti_log(PST_LOG_WARNING, ROOM,
                  "%s ends without the blocks that end a tar: it may have been cut between two "
@@ -277,26 +329,47 @@ static enum pst_status walk_shard(struct making *making, struct psti_containers_
     return status;
 }
 
-static enum pst_status walk_all(struct making *making, struct psti_containers_writer *writer,
-                                struct pst_error *err)
+static enum pst_status walk_shards(struct making *making, struct psti_containers_writer *writer,
+                                   struct pst_error *err)
 {
-    struct psti_field_sink sink = {.field = psti_containers_writer_field,
-                                   .restate = psti_containers_writer_restate,
-                                   .sample = psti_containers_writer_sample,
-                                   .writer = writer};
-    struct psti_containers_fields *fields = NULL;
-    enum pst_status status =
-        psti_containers_fields_open(making->rules, making->n_rules, &sink, &fields, err);
-    if (status == PST_OK)
-        making->inner = psti_containers_fields_taker(fields);
+    enum pst_status status = PST_OK;
     making->progress = (struct pst_progress){0};
     for (size_t i = 0; status == PST_OK && i < making->list.n_shards; i++) {
         making->i_shard = (uint32_t)i;
         status = walk_shard(making, writer, err);
     }
+    return status;
+}
+
+/* Walks over files whose samples have members. */
+static enum pst_status walk_members(struct making *making, struct psti_containers_writer *writer,
+                                    struct pst_error *err)
+{
+    struct psti_field_sink sink = psti_containers_writer_sink(writer);
+    struct psti_containers_fields *fields = NULL;
+    enum pst_status status =
+        psti_containers_fields_open(making->rules, making->n_rules, &sink, &fields, err);
+    if (status == PST_OK) {
+        making->inner = psti_containers_fields_taker(fields);
+        status = walk_shards(making, writer, err);
+    }
     if (status == PST_OK)
         status = psti_containers_fields_finish(fields, err);
     psti_containers_fields_close(&fields);
+    return status;
+}
+
+/* Walks over files of rows. */
+static enum pst_status walk_tables(struct making *making, struct psti_containers_writer *writer,
+                                   struct pst_error *err)
+{
+    enum pst_status status = psti_dataset_table_open(&making->table, making->rules, making->n_rules,
+                                                     writer, count_sample, making, err);
+    if (status == PST_OK)
+        status = walk_shards(making, writer, err);
+    if (status == PST_OK)
+        status = psti_containers_columns_finish(making->table.columns, err);
+    psti_dataset_table_close(&making->table);
     return status;
 }
 
@@ -307,7 +380,8 @@ static enum pst_status write_index(struct making *making, struct pst_error *err)
     enum pst_status status =
         psti_containers_writer_open(psti_dataset_saved_temporary(making->saved), &writer, err);
     if (status == PST_OK)
-        status = walk_all(making, writer, err);
+        status = kind_of(making)->has_members ? walk_members(making, writer, err)
+                                              : walk_tables(making, writer, err);
     if (status == PST_OK)
         status = psti_containers_writer_finish(writer, making->list.kind, making->digest, err);
     psti_containers_writer_close(&writer);

@@ -2,13 +2,19 @@
  *
  * In: a finished index that nobody uses yet. The items are read in the order of the samples, which
  * is that of the files. Their rows are written back, then the checksums of the index's blocks, and
- * the header last: an index that was left in the middle does not agree with its own checksums. */
+ * the header last: an index that was left in the middle does not agree with its own checksums.
+ *
+ * A page is decoded once for each field that has items in it: a field keeps the page of its last
+ * item. Rows and pages are read past the data set, whose blocks change under it. */
 #include "dataset/dataset_container.h"
 
 #include "dataset/dataset_saved.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/buffer.h"
+#include "base/checked.h"
+#include "base/codings/codings.h"
 #include "base/fail.h"
 #include "base/fault.h"
 #include "base/files/read.h"
@@ -26,15 +32,26 @@
 #define ROOM "dataset"
 enum { CHUNK_SAMPLES = 1024, PIECE_NBYTES = 1 << 20 };
 
+/* A decoded page. */
+struct kept_page {
+    bool is_there;
+    uint64_t i_page;
+    uint32_t nbytes;
+    struct psti_buffer bytes;
+};
+
 struct adding {
     pst_dataset *dataset;
     struct psti_saved *saved;
     const char *index_path;
     int index_fd;
     int file_fd;
-    uint32_t i_file; /* that file_fd is; UINT32_MAX: none */
-    uint8_t *rows;   /* [CHUNK_SAMPLES] items of one field */
-    uint8_t *piece;  /* PIECE_NBYTES, at least a block of the index */
+    uint32_t i_file;              /* that file_fd is; UINT32_MAX: none */
+    uint8_t *rows;                /* [CHUNK_SAMPLES] items of one field */
+    uint8_t *piece;               /* PIECE_NBYTES, at least a block of the index */
+    struct psti_codings *codings; /* NULL until a page is decoded */
+    struct psti_buffer stored;    /* a page as it is stored */
+    struct kept_page pages[PST_MAX_FIELDS];
     struct pst_progress progress;
 };
 
@@ -100,35 +117,126 @@ static enum pst_status begin_file(struct adding *adding, uint32_t i_file, struct
     return status;
 }
 
+/* Says in which file and sample something went wrong. */
+static void locate(const struct adding *adding, uint64_t sample, uint64_t offset,
+                   struct pst_error *err)
+{
+    if (err == NULL)
+        return;
+    psti_error_set_file(err, psti_dataset_container_file_name(adding->dataset, adding->i_file));
+    err->offset = (int64_t)offset;
+    err->sample = (int64_t)sample;
+}
+
+static enum pst_status read_file(const struct adding *adding, uint64_t sample, uint32_t i_field,
+                                 uint64_t offset, void *bytes, size_t nbytes, struct pst_error *err)
+{
+    ssize_t got = psti_read_at(adding->file_fd, bytes, nbytes, offset);
+    if (got >= 0 && (size_t)got == nbytes)
+        return PST_OK;
+    psti_fail_os(err, got < 0 ? errno : EIO, ROOM, NULL, -1,
+                 "cannot read field \"%s\" of the sample",
+                 pst_dataset_field(adding->dataset, i_field)->name);
+    locate(adding, sample, offset, err);
+    return got < 0 ? PST_ERROR_IO : PST_ERROR_TRUNCATED;
+}
+
+/* Reads what the index says of a page of the current file. */
+static enum pst_status find_page(const struct adding *adding, uint64_t i_page,
+                                 struct psti_container_page_entry *page, struct pst_error *err)
+{
+    const struct psti_container_header *header = psti_dataset_container_header(adding->dataset);
+    uint8_t bytes[PSTI_CONTAINER_PAGE_NBYTES];
+    if (i_page >= header->n_pages)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "an item lies in no page of the index");
+    enum pst_status status =
+        read_index(adding, header->pages_offset + i_page * PSTI_CONTAINER_PAGE_NBYTES, bytes,
+                   sizeof bytes, err);
+    if (status == PST_OK)
+        status = psti_format_parse_container_page(bytes, page, err);
+    if (status == PST_OK && page->i_file != adding->i_file)
+        status = psti_fail(err, PST_ERROR_CORRUPT, ROOM, "an item lies in a page of another file");
+    return status;
+}
+
+/* Reads the page of an item, and decodes it. */
+static enum pst_status decode_page(struct adding *adding, uint64_t sample, uint32_t i_field,
+                                   uint64_t i_page, struct pst_error *err)
+{
+    struct kept_page *kept = &adding->pages[i_field];
+    struct psti_container_page_entry page;
+    kept->is_there = false;
+    enum pst_status status = find_page(adding, i_page, &page, err);
+    if (status == PST_OK)
+        status = psti_buffer_reserve(&adding->stored, page.nbytes, ROOM, "of a page", err);
+    if (status == PST_OK)
+        status = psti_buffer_reserve(&kept->bytes, page.decoded_nbytes, ROOM, "of a page", err);
+    if (status == PST_OK && adding->codings == NULL)
+        status = psti_codings_open(&adding->codings, 0, ROOM, err);
+    if (status == PST_OK)
+        status =
+            read_file(adding, sample, i_field, page.offset, adding->stored.bytes, page.nbytes, err);
+    if (status != PST_OK)
+        return status;
+    status = psti_codings_decode(adding->codings, page.coding, adding->stored.bytes, page.nbytes,
+                                 kept->bytes.bytes, page.decoded_nbytes, err);
+    if (status != PST_OK)
+        locate(adding, sample, page.offset, err);
+    kept->is_there = status == PST_OK;
+    kept->i_page = i_page;
+    kept->nbytes = page.decoded_nbytes;
+    adding->progress.nbytes_in += page.nbytes;
+    return status;
+}
+
+/* The sum of an item in a page is of the item's own bytes. */
+static enum pst_status sum_paged(struct adding *adding, uint64_t sample, uint32_t i_field,
+                                 struct psti_container_item *item, struct pst_error *err)
+{
+    const struct kept_page *kept = &adding->pages[i_field];
+    enum pst_status status = PST_OK;
+    if (!kept->is_there || kept->i_page != item->i_page)
+        status = decode_page(adding, sample, i_field, item->i_page, err);
+    if (status == PST_OK && !psti_range_fits(item->offset, item->nbytes, kept->nbytes))
+        status = psti_fail(err, PST_ERROR_CORRUPT, ROOM, "an item lies outside of its page");
+    if (status == PST_OK)
+        item->sum =
+            psti_hash64((const uint8_t *)kept->bytes.bytes + item->offset, (size_t)item->nbytes);
+    return status;
+}
+
+static enum pst_status sum_stored(struct adding *adding, uint64_t sample, uint32_t i_field,
+                                  struct psti_container_item *item, struct pst_error *err)
+{
+    struct psti_hash_state hash;
+    psti_hash_begin(&hash);
+    for (uint64_t at = 0; at < item->nbytes;) {
+        size_t n = item->nbytes - at < PIECE_NBYTES ? (size_t)(item->nbytes - at) : PIECE_NBYTES;
+        enum pst_status status =
+            read_file(adding, sample, i_field, item->offset + at, adding->piece, n, err);
+        if (status != PST_OK)
+            return status;
+        psti_hash_update(&hash, adding->piece, n);
+        at += n;
+    }
+    item->sum = psti_hash_end(&hash);
+    adding->progress.nbytes_in += item->nbytes;
+    return PST_OK;
+}
+
 static enum pst_status sum_item(struct adding *adding, uint64_t sample, uint32_t i_field,
                                 uint8_t row[PSTI_CONTAINER_ITEM_NBYTES], struct pst_error *err)
 {
     struct psti_container_item item;
-    struct psti_hash_state hash;
     psti_format_parse_container_item(row, &item);
-    if (item.place != PSTI_CONTAINER_IN_FILE)
+    if (item.place != PSTI_CONTAINER_IN_FILE && item.place != PSTI_CONTAINER_IN_PAGE)
         return PST_OK;
-    psti_hash_begin(&hash);
-    for (uint64_t at = 0; at < item.nbytes;) {
-        size_t n = item.nbytes - at < PIECE_NBYTES ? (size_t)(item.nbytes - at) : PIECE_NBYTES;
-        ssize_t got = psti_read_at(adding->file_fd, adding->piece, n, item.offset + at);
-        if (got < 0 || (size_t)got < n) {
-            psti_fail_os(err, got < 0 ? errno : EIO, ROOM,
-                         psti_dataset_container_file_name(adding->dataset, adding->i_file),
-                         (int64_t)(item.offset + at), "cannot read field \"%s\" of the sample",
-                         pst_dataset_field(adding->dataset, i_field)->name);
-            if (err != NULL)
-                err->sample = (int64_t)sample;
-            return got < 0 ? PST_ERROR_IO : PST_ERROR_TRUNCATED;
-        }
-        psti_hash_update(&hash, adding->piece, n);
-        at += n;
-    }
-    item.sum = psti_hash_end(&hash);
+    enum pst_status status = (item.place == PSTI_CONTAINER_IN_PAGE ? sum_paged : sum_stored)(
+        adding, sample, i_field, &item, err);
     item.sum += item.sum == 0; /* 0 means that it is not known */
-    psti_format_print_container_item(&item, row);
-    adding->progress.nbytes_in += item.nbytes;
-    return PST_OK;
+    if (status == PST_OK)
+        psti_format_print_container_item(&item, row);
+    return status;
 }
 
 /* Sums the items of some samples, which lie in one file. */
@@ -240,6 +348,10 @@ enum pst_status psti_dataset_container_add_sums(const char *base, const char *in
         close(adding.index_fd);
     psti_free(adding.rows);
     psti_free(adding.piece);
+    psti_codings_close(&adding.codings);
+    psti_buffer_free(&adding.stored);
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
+        psti_buffer_free(&adding.pages[i].bytes);
     pst_dataset_close(&adding.dataset);
     return status;
 }

@@ -3,10 +3,12 @@
  *
  * In: a path. Out: a sentence that names what it is and the page of the guide that helps, or NULL.
  * A file is told by its first bytes, and by its name where these say nothing. An address is told by
- * its name alone. Any thread; nothing is kept. */
+ * its name alone. Kinds that are read in place (containers_kinds.c) are no matter of this file,
+ * unless their names do not say what they are. Any thread; nothing is kept. */
 #include "dataset/dataset_int.h"
 
 #include "base/files/read.h"
+#include "containers/containers_kinds.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,6 +18,9 @@
 
 #define GUIDE "docs/guide/"
 #define NOT_READ ", which Penstock does not read in place: see " GUIDE
+#define NAMELESS(end, page)                                                                        \
+    " without a name that says so: let it end in " end                                             \
+    ", then Penstock reads it as it is (" GUIDE page ")"
 enum { HEAD_NBYTES = 512 };
 
 /* Names are compared without regard to case; `ends` end with NULL. */
@@ -24,61 +29,72 @@ struct kind {
     const char *ends[8];
     const char *magic; /* NULL: the name alone tells */
     uint16_t magic_at, magic_nbytes;
+    /* Where this library reads such files: the advice for one whose name does not say so. */
+    enum psti_container_kind container;
+    const char *nameless;
 };
 
 static const struct kind kinds[] = {
     {"this is a compressed tar, of which no part can be read alone: unpack it to a .tar, which "
      "Penstock reads as it is (" GUIDE "from-webdataset.md)",
      {".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst"},
-     NULL,
-     0,
-     0},
-    {"this is a tar archive without a name that says so: let it end in .tar, then Penstock reads "
-     "it as it is (" GUIDE "from-webdataset.md)",
-     {NULL},
-     "ustar",
-     257,
-     5},
-    {"this is a Parquet file" NOT_READ "from-huggingface.md", {".parquet"}, "PAR1", 0, 4},
+     .magic = NULL},
+    {.ends = {NULL},
+     .magic = "ustar",
+     .magic_at = 257,
+     .magic_nbytes = 5,
+     .container = PSTI_CONTAINER_TAR,
+     .nameless = "this is a tar archive" NAMELESS(".tar", "from-webdataset.md")},
+    {"this is a Parquet file" NOT_READ "from-huggingface.md",
+     {".parquet"},
+     .magic = "PAR1",
+     .magic_nbytes = 4,
+     .container = PSTI_CONTAINER_PARQUET,
+     .nameless = "this is a Parquet file" NAMELESS(".parquet", "from-huggingface.md")},
     {"this is an Arrow file" NOT_READ "from-huggingface.md",
      {".arrow", ".feather"},
-     "ARROW1",
-     0,
-     6},
+     .magic = "ARROW1",
+     .magic_nbytes = 6,
+     .container = PSTI_CONTAINER_ARROW,
+     .nameless = "this is an Arrow file" NAMELESS(".arrow", "from-huggingface.md")},
     {"this is a TFRecord file" NOT_READ "from-records.md",
      {".tfrecord", ".tfrecords", ".tfrec"},
-     NULL,
-     0,
-     0},
+     .container = PSTI_CONTAINER_TFRECORD},
     {"this is a RecordIO file of MXNet" NOT_READ "from-records.md",
      {".rec"},
-     "\x0a\x23\xd7\xce",
-     0,
-     4},
+     .magic = "\x0a\x23\xd7\xce",
+     .magic_nbytes = 4,
+     .container = PSTI_CONTAINER_RECORDIO,
+     .nameless = "this is a RecordIO file of MXNet" NAMELESS(".rec", "from-records.md")},
     {"this is an LMDB database" NOT_READ "from-records.md",
      {".mdb", ".lmdb"},
-     "\xde\xc0\xef\xbe",
-     16,
-     4},
+     .magic = "\xde\xc0\xef\xbe",
+     .magic_at = 16,
+     .magic_nbytes = 4,
+     .container = PSTI_CONTAINER_LMDB,
+     .nameless = "this is an LMDB database" NAMELESS(".mdb", "from-records.md")},
     {"this is an HDF5 file" NOT_READ "from-records.md",
      {".h5", ".hdf5"},
-     "\x89HDF\r\n\x1a\n",
-     0,
-     8},
-    {"this is an FFCV file" NOT_READ "from-ffcv.md", {".beton"}, NULL, 0, 0},
+     .magic = "\x89HDF\r\n\x1a\n",
+     .magic_nbytes = 8},
+    {"this is an FFCV file" NOT_READ "from-ffcv.md", {".beton"}, .container = PSTI_CONTAINER_BETON},
     {"this is a shard of MosaicML Streaming" NOT_READ "from-mosaic.md",
-     {".mds", ".mds.zstd"},
-     NULL,
-     0,
-     0},
-    {"this is an array of numpy" NOT_READ "from-records.md", {".npy"}, "\x93NUMPY", 0, 6},
-    {"this is an archive of numpy arrays" NOT_READ "from-records.md", {".npz"}, NULL, 0, 0},
-    {"this is a zip archive without a name that says so: let it end in .zip, then Penstock reads "
-     "it as it is (" GUIDE "from-zip.md)",
-     {NULL},
-     "PK\x03\x04",
-     0,
-     4},
+     {".mds"},
+     .container = PSTI_CONTAINER_MDS},
+    {"this is a shard of MosaicML Streaming that is compressed as a whole" NOT_READ
+     "from-mosaic.md",
+     {".mds.zstd", ".mds.zst", ".mds.gz", ".mds.br", ".mds.bz2", ".mds.snappy"},
+     .magic = NULL},
+    {"this is an array of numpy" NOT_READ "from-records.md",
+     {".npy"},
+     .magic = "\x93NUMPY",
+     .magic_nbytes = 6},
+    {"this is an archive of numpy arrays" NOT_READ "from-records.md", {".npz"}, .magic = NULL},
+    {.ends = {NULL},
+     .magic = "PK\x03\x04",
+     .magic_nbytes = 4,
+     .container = PSTI_CONTAINER_ZIP,
+     .nameless = "this is a zip archive" NAMELESS(".zip", "from-zip.md")},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -98,6 +114,8 @@ static bool is_numbered_record(const char *name)
 const char *psti_dataset_foreign_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    if (psti_containers_kind_of_name(name) != PSTI_CONTAINER_NONE)
+        return NULL; /* they are read in place */
     for (size_t i = 0; i < N_KINDS; i++)
         for (size_t k = 0; kinds[i].ends[k] != NULL; k++)
             if (ends_with(name, kinds[i].ends[k]) ||
@@ -111,7 +129,9 @@ static const char *by_head(const uint8_t *head, size_t nbytes)
     for (size_t i = 0; i < N_KINDS; i++)
         if (kinds[i].magic != NULL && nbytes >= (size_t)kinds[i].magic_at + kinds[i].magic_nbytes &&
             memcmp(head + kinds[i].magic_at, kinds[i].magic, kinds[i].magic_nbytes) == 0)
-            return kinds[i].advice;
+            return kinds[i].nameless != NULL && psti_containers_kind(kinds[i].container) != NULL
+                       ? kinds[i].nameless
+                       : kinds[i].advice;
     return NULL;
 }
 
@@ -137,7 +157,7 @@ const char *pst_path_advice(const char *path)
     const char *advice = path == NULL ? NULL : by_scheme(path);
     if (path == NULL || advice != NULL || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return advice;
-    if (ends_with(path, ".tar") || ends_with(path, ".zip"))
+    if (psti_containers_kind_of_name(path) != PSTI_CONTAINER_NONE)
         return NULL; /* they are read in place */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : psti_read_at(fd, head, sizeof head, 0);

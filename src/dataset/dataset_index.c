@@ -8,6 +8,8 @@
  * open: readers keep the old index when a writer replaces it. */
 #include "dataset/dataset_index.h"
 
+#include "dataset/dataset_classes.h"
+
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/checked.h"
@@ -24,9 +26,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Limit of a field's class names, in bytes. */
-#define CLASSES_LIMIT_NBYTES ((uint64_t)1 << 30)
 
 /* Adds the index file and an offset in it to an error. */
 static enum pst_status in_index(const struct psti_dataset_index *index, uint64_t offset,
@@ -82,11 +81,8 @@ static enum pst_status index_sample_name(const pst_dataset *dataset, uint64_t sa
 /* Class name of a label; names were checked at open. */
 static const char *index_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
 {
-    const char *classes = psti_dataset_index_of(dataset)->classes[i_field];
-    uint64_t n_classes = (uint64_t)dataset->fields[i_field].n_classes;
-    if (classes == NULL || label < 0 || (uint64_t)label >= n_classes)
-        return NULL;
-    return classes + 8 * (n_classes + 1) + psti_load_u64(classes + 8 * (uint64_t)label);
+    return psti_dataset_classes_name(psti_dataset_index_of(dataset)->classes[i_field],
+                                     (uint64_t)dataset->fields[i_field].n_classes, label);
 }
 
 static const uint32_t *index_pairs(const pst_dataset *dataset, uint32_t i_field)
@@ -117,7 +113,7 @@ static bool shape_fits(const struct pst_field *field, const struct pst_item *ite
     for (int i = 0; i < item->ndim; i++)
         if (!psti_mul_u64(nbytes, item->shape[i], &nbytes))
             return false;
-    return nbytes == item->nbytes;
+    return nbytes == psti_dataset_item_nbytes(item);
 }
 
 static enum pst_status index_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
@@ -276,23 +272,6 @@ static enum pst_status read_shards(struct psti_dataset_index *index, struct pst_
     return get(index, header->shards_offset, nbytes, index->shards, err);
 }
 
-static const char *classes_problem(const char *classes, uint64_t n_classes, uint64_t nbytes)
-{
-    uint64_t table_nbytes;
-    if (!psti_mul_u64(n_classes + 1, 8, &table_nbytes) || table_nbytes >= nbytes)
-        return "the index has fewer class names than classes";
-    const char *names = classes + table_nbytes;
-    for (uint64_t i = 0; i < n_classes; i++) {
-        uint64_t start = psti_load_u64(classes + 8 * i), end = psti_load_u64(classes + 8 * i + 8);
-        if (end > nbytes - table_nbytes || start >= end || end - start > PSTI_NAME_LIMIT)
-            return "the index places a class name outside of its class names";
-        size_t length = (size_t)(end - start - 1);
-        if (names[end - 1] != 0 || psti_format_name_problem(names + start, length) != NULL)
-            return "the index holds an impossible class name";
-    }
-    return NULL;
-}
-
 /* Reads class names. They are checked once and kept in memory, because printing a label needs them.
  */
 static enum pst_status read_classes(struct psti_dataset_index *index, uint32_t i_field,
@@ -301,7 +280,7 @@ static enum pst_status read_classes(struct psti_dataset_index *index, uint32_t i
     const struct psti_index_field *field = &index->fields[i_field];
     if (field->classes_nbytes == 0)
         return PST_OK;
-    if (field->classes_nbytes > CLASSES_LIMIT_NBYTES)
+    if (field->classes_nbytes > PSTI_DATASET_CLASSES_LIMIT)
         return psti_fail(err, PST_ERROR_LIMIT, "dataset",
                          "the class names of field \"%s\" take %" PRIu64
                          " bytes, this library reads up to 1 GiB",
@@ -312,8 +291,8 @@ static enum pst_status read_classes(struct psti_dataset_index *index, uint32_t i
     enum pst_status status = get(index, field->classes_offset, field->classes_nbytes, classes, err);
     if (status != PST_OK)
         return status;
-    const char *problem =
-        classes_problem(classes, (uint64_t)field->field.n_classes, field->classes_nbytes);
+    const char *problem = psti_dataset_classes_problem(classes, (uint64_t)field->field.n_classes,
+                                                       field->classes_nbytes);
     return problem == NULL ? PST_OK : corrupt(index, field->classes_offset, problem, err);
 }
 

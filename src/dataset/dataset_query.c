@@ -5,6 +5,7 @@
 #include "dataset/dataset_query.h"
 
 #include "base/checked.h"
+#include "base/codings/codings.h"
 #include "base/fail.h"
 #include "base/options.h"
 #include "format/format_dataset.h"
@@ -215,9 +216,24 @@ void psti_dataset_item_decoded(struct pst_item *item)
 {
     if (item->coding == PST_CODING_STORED)
         return;
+    if (!psti_dataset_item_is_paged(item)) {
+        item->has_checksum = false;
+        item->checksum = 0;
+    }
     item->nbytes = item->decoded_nbytes;
-    item->decoded_nbytes = 0;
+    item->decoded_nbytes = item->page_nbytes = item->page_offset = 0;
     item->coding = PST_CODING_STORED;
-    item->has_checksum = false;
-    item->checksum = 0;
+}
+
+enum pst_status psti_dataset_item_decode(struct psti_codings *codings, const struct pst_item *item,
+                                         const void *stored, void *out, const void **bytes,
+                                         struct pst_error *err)
+{
+    uint64_t n_out = psti_dataset_item_scratch_nbytes(item);
+    bool is_paged = psti_dataset_item_is_paged(item);
+    *bytes = (const uint8_t *)out + (is_paged ? item->page_offset : 0);
+    if (is_paged && !psti_range_fits(item->page_offset, item->decoded_nbytes, n_out))
+        return psti_fail(err, PST_ERROR_CORRUPT, "dataset", "an item lies outside of its page");
+    return psti_codings_decode(codings, item->coding, stored, (size_t)item->nbytes, out,
+                               (size_t)n_out, err);
 }

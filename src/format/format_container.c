@@ -12,8 +12,11 @@
 static const char magic[8] = {'P', 'S', 'T', 'C', 'O', 'N', 'T', '\n'};
 
 /* Of an item record: its three numbers. */
-enum { ITEM_OFFSET = 0, ITEM_NBYTES = 6, ITEM_DECODED = 11, ITEM_SUM = 16 };
+enum { ITEM_OFFSET = 0, ITEM_NBYTES = 6, ITEM_FORM = 11, ITEM_SUM = 16 };
+/* Of its form, 40 bits. */
 #define IN_INDEX (((uint64_t)1 << 40) - 1)
+#define IN_PAGE ((uint64_t)1 << 39)
+enum { CODING_SHIFT = 36 };
 
 static uint64_t row_nbytes(const struct pst_field *field)
 {
@@ -35,6 +38,8 @@ bool psti_format_container_layout(struct psti_container_header *header,
             fits = psti_format_place_section(&end, fields[i].classes_nbytes, 1,
                                              &fields[i].classes_offset);
     }
+    fits = fits && psti_format_place_section(&end, header->n_pages, PSTI_CONTAINER_PAGE_NBYTES,
+                                             &header->pages_offset);
     for (uint32_t i = 0; i < header->n_fields && fits; i++) {
         fits = psti_format_place_section(&end, header->n_samples, row_nbytes(&fields[i].field),
                                          &fields[i].column_offset);
@@ -80,6 +85,9 @@ void psti_format_print_container_header(const struct psti_container_header *head
     psti_store_u64(out + 176, header->frame.blocks_checksum);
     psti_store_u64(out + 184, header->frame.file_nbytes);
     out[192] = header->has_sums;
+    psti_store_u32(out + 196, header->codings);
+    psti_store_u64(out + 200, header->pages_offset);
+    psti_store_u64(out + 208, header->n_pages);
     psti_store_u64(out + PSTI_INDEX_HEADER_NBYTES - 8,
                    psti_hash64(out, PSTI_INDEX_HEADER_NBYTES - 8));
 }
@@ -97,6 +105,8 @@ static const char *header_problem(const struct psti_container_header *header)
         !psti_format_section_fits(&header->frame, header->files_offset, header->n_files,
                                   PSTI_CONTAINER_FILE_NBYTES) ||
         !psti_format_section_fits(&header->frame, header->paths_offset, header->paths_nbytes, 1) ||
+        !psti_format_section_fits(&header->frame, header->pages_offset, header->n_pages,
+                                  PSTI_CONTAINER_PAGE_NBYTES) ||
         !psti_format_section_fits(&header->frame, header->name_offsets_offset,
                                   header->n_samples + 1, 8) ||
         !psti_format_section_fits(&header->frame, header->names_offset, header->names_nbytes, 1) ||
@@ -137,6 +147,9 @@ static void load_header(const uint8_t *bytes, struct psti_container_header *head
     header->frame.blocks_checksum = psti_load_u64(bytes + 176);
     header->frame.file_nbytes = psti_load_u64(bytes + 184);
     header->has_sums = bytes[192] != 0;
+    header->codings = psti_load_u32(bytes + 196);
+    header->pages_offset = psti_load_u64(bytes + 200);
+    header->n_pages = psti_load_u64(bytes + 208);
 }
 
 enum pst_status psti_format_parse_container_header(const uint8_t *bytes, size_t nbytes,
@@ -254,33 +267,77 @@ static uint64_t load_low(const uint8_t *bytes, size_t nbytes)
 void psti_format_print_container_item(const struct psti_container_item *item,
                                       uint8_t out[PSTI_CONTAINER_ITEM_NBYTES])
 {
+    uint64_t form = 0;
     memset(out, 0, PSTI_CONTAINER_ITEM_NBYTES);
     if (item->place == PSTI_CONTAINER_MISSING)
         return;
-    bool in_index = item->place == PSTI_CONTAINER_IN_INDEX;
-    store_low(out + ITEM_OFFSET, item->offset, 6);
+    if (item->place == PSTI_CONTAINER_IN_INDEX)
+        form = IN_INDEX;
+    else if (item->place == PSTI_CONTAINER_IN_PAGE)
+        form = IN_PAGE | item->offset;
+    else if (item->coding != PST_CODING_STORED)
+        form = (uint64_t)item->coding << CODING_SHIFT | item->decoded_nbytes;
+    store_low(out + ITEM_OFFSET,
+              item->place == PSTI_CONTAINER_IN_PAGE ? item->i_page : item->offset, 6);
     store_low(out + ITEM_NBYTES, item->nbytes, 5);
-    store_low(out + ITEM_DECODED,
-              in_index         ? IN_INDEX
-              : item->deflated ? item->decoded_nbytes
-                               : 0,
-              5);
+    store_low(out + ITEM_FORM, form, 5);
     psti_store_u64(out + ITEM_SUM, item->sum);
 }
 
 void psti_format_parse_container_item(const uint8_t bytes[PSTI_CONTAINER_ITEM_NBYTES],
                                       struct psti_container_item *item)
 {
-    uint64_t decoded = load_low(bytes + ITEM_DECODED, 5);
-    item->offset = load_low(bytes + ITEM_OFFSET, 6);
-    item->nbytes = item->decoded_nbytes = load_low(bytes + ITEM_NBYTES, 5);
-    item->sum = psti_load_u64(bytes + ITEM_SUM);
-    item->deflated = decoded != 0 && decoded != IN_INDEX;
-    if (item->deflated)
-        item->decoded_nbytes = decoded;
-    item->place = decoded == IN_INDEX                      ? PSTI_CONTAINER_IN_INDEX
-                  : item->offset == 0 && item->nbytes == 0 ? PSTI_CONTAINER_MISSING
-                                                           : PSTI_CONTAINER_IN_FILE;
+    uint64_t form = load_low(bytes + ITEM_FORM, 5);
+    *item = (struct psti_container_item){.place = PSTI_CONTAINER_IN_FILE,
+                                         .offset = load_low(bytes + ITEM_OFFSET, 6),
+                                         .nbytes = load_low(bytes + ITEM_NBYTES, 5),
+                                         .sum = psti_load_u64(bytes + ITEM_SUM)};
+    item->decoded_nbytes = item->nbytes;
+    if (form == IN_INDEX) {
+        item->place = PSTI_CONTAINER_IN_INDEX;
+    } else if (form & IN_PAGE) {
+        item->place = PSTI_CONTAINER_IN_PAGE;
+        item->i_page = item->offset;
+        item->offset = form & ~IN_PAGE;
+    } else if (form != 0) {
+        item->coding = (enum pst_coding)(form >> CODING_SHIFT);
+        item->decoded_nbytes = form & (((uint64_t)1 << CODING_SHIFT) - 1);
+    } else if (item->offset == 0 && item->nbytes == 0) {
+        item->place = PSTI_CONTAINER_MISSING;
+    }
+}
+
+bool psti_format_is_coding(uint32_t coding)
+{
+    return coding >= PST_CODING_DEFLATE && coding <= PST_CODING_PIECES;
+}
+
+void psti_format_print_container_page(const struct psti_container_page_entry *page,
+                                      uint8_t out[PSTI_CONTAINER_PAGE_NBYTES])
+{
+    memset(out, 0, PSTI_CONTAINER_PAGE_NBYTES);
+    psti_store_u64(out, page->offset);
+    psti_store_u32(out + 8, page->nbytes);
+    psti_store_u32(out + 12, page->decoded_nbytes);
+    psti_store_u32(out + 16, page->i_file);
+    psti_store_u32(out + 20, (uint32_t)page->coding);
+}
+
+enum pst_status psti_format_parse_container_page(const uint8_t bytes[PSTI_CONTAINER_PAGE_NBYTES],
+                                                 struct psti_container_page_entry *page,
+                                                 struct pst_error *err)
+{
+    uint32_t coding = psti_load_u32(bytes + 20);
+    page->offset = psti_load_u64(bytes);
+    page->nbytes = psti_load_u32(bytes + 8);
+    page->decoded_nbytes = psti_load_u32(bytes + 12);
+    page->i_file = psti_load_u32(bytes + 16);
+    page->coding = PST_CODING_STORED;
+    if (page->nbytes >= PSTI_CONTAINER_PAGE_LIMIT ||
+        page->decoded_nbytes >= PSTI_CONTAINER_PAGE_LIMIT || !psti_format_is_coding(coding))
+        return fail_at(err, PST_ERROR_CORRUPT, 0, "the index states an impossible page");
+    page->coding = (enum pst_coding)coding;
+    return PST_OK;
 }
 
 bool psti_format_path_is_below(const char *path)

@@ -9,20 +9,25 @@
 
 #include "format/format_dataset.h"
 
-#define PSTI_CONTAINER_MAJOR 1
+#define PSTI_CONTAINER_MAJOR 2
 /* The version of the rules by which walks make keys, fields and values. An index that was made by
  * other rules is made anew. */
 #define PSTI_CONTAINER_LAW 1
 
 enum {
     PSTI_CONTAINER_FILE_NBYTES = 64,
+    PSTI_CONTAINER_PAGE_NBYTES = 32,
     PSTI_CONTAINER_ITEM_NBYTES = 24,
     PSTI_CONTAINER_IDENTITY_NBYTES = 16,
 };
 
-/* Limits of an item's place: 48 bits of offset, 40 bits of length. */
+/* Limits of an item's place: 48 bits of offset, 40 bits of length, 36 bits of the decoded length of
+ * an item with a coding. */
 #define PSTI_CONTAINER_OFFSET_LIMIT ((uint64_t)1 << 48)
 #define PSTI_CONTAINER_NBYTES_LIMIT (((uint64_t)1 << 40) - 1)
+#define PSTI_CONTAINER_DECODED_LIMIT ((uint64_t)1 << 36)
+/* Limit of both lengths of a page. */
+#define PSTI_CONTAINER_PAGE_LIMIT ((uint64_t)1 << 31)
 
 struct psti_container_header {
     uint16_t major, minor;
@@ -40,13 +45,15 @@ struct psti_container_header {
     uint64_t name_offsets_offset;        /* u64 [n_samples + 1], relative to names_offset */
     uint64_t names_offset, names_nbytes;
     uint64_t values_offset, values_nbytes; /* of items that lie in the index itself */
+    uint32_t codings;                      /* 1 << coding of each item or page that has one */
+    uint64_t pages_offset, n_pages;
     struct psti_index_frame frame;
 };
 
 struct psti_container_field {
     struct pst_field field;
-    uint64_t max_item_nbytes;    /* as they are stored */
-    uint64_t max_decoded_nbytes; /* of deflated items; 0: there are none */
+    uint64_t max_item_nbytes;    /* as they are stored; in pages also the pages' */
+    uint64_t max_decoded_nbytes; /* of items with a coding and of pages; 0: there are none */
     uint64_t column_offset;      /* n_samples items, or values of 8 bytes */
     uint64_t classes_offset, classes_nbytes;
     /* Arrays whose shapes differ: u32 [n_samples][n_dims] at shapes_offset. Else both are 0. */
@@ -63,18 +70,28 @@ struct psti_container_file {
     uint64_t path;         /* offset in the section of paths */
 };
 
+/* Bytes of many items that are compressed as one piece. */
+struct psti_container_page_entry {
+    uint64_t offset; /* of the stored bytes in the file */
+    uint32_t nbytes, decoded_nbytes;
+    uint32_t i_file;
+    enum pst_coding coding;
+};
+
 /* Where an item lies. */
 enum psti_container_place {
     PSTI_CONTAINER_MISSING = 0,
     PSTI_CONTAINER_IN_FILE = 1,
     PSTI_CONTAINER_IN_INDEX = 2, /* in the section of values */
+    PSTI_CONTAINER_IN_PAGE = 3,  /* in what the page gives when it is decoded */
 };
 struct psti_container_item {
     enum psti_container_place place;
-    bool deflated; /* RFC 1951 */
-    uint64_t offset, nbytes;
-    uint64_t decoded_nbytes; /* nbytes if it is not deflated */
-    uint64_t sum;            /* XXH3 of the stored bytes; 0: not known */
+    enum pst_coding coding;  /* of the item itself. It may be none of those that there are */
+    uint64_t i_page;         /* in a page: its number */
+    uint64_t offset, nbytes; /* offset: in the file, in the values, or in the decoded page */
+    uint64_t decoded_nbytes; /* nbytes if it has no coding */
+    uint64_t sum;            /* XXH3 of the stored bytes, in a page of the item's; 0: not known */
 };
 
 /* Places all sections. Takes the numbers and lengths of `header`, classes_nbytes and n_dims of the
@@ -100,6 +117,14 @@ enum pst_status psti_format_parse_container_file(const uint8_t bytes[PSTI_CONTAI
                                                  const struct psti_container_header *header,
                                                  struct psti_container_file *file,
                                                  struct pst_error *err);
+void psti_format_print_container_page(const struct psti_container_page_entry *page,
+                                      uint8_t out[PSTI_CONTAINER_PAGE_NBYTES]);
+/* Checks what the entry alone can tell. */
+enum pst_status psti_format_parse_container_page(const uint8_t bytes[PSTI_CONTAINER_PAGE_NBYTES],
+                                                 struct psti_container_page_entry *page,
+                                                 struct pst_error *err);
+/* True for a number of a coding that bytes can have besides being stored as they are. */
+bool psti_format_is_coding(uint32_t coding);
 /* True if the path is relative and has no component that is empty, "." or "..". */
 bool psti_format_path_is_below(const char *path);
 /* The item must be within the limits above. */

@@ -30,8 +30,8 @@ struct job {
     struct pst_image_info info;
     struct psti_pli_header pli;
     bool is_recoded, is_wanted;
-    bool is_decoded; /* the item has a coding: no cache is asked, which would keep it so */
-    bool is_stopped;                  /* the caller's interrupt function ended a wait */
+    bool is_decoded; /* it has a coding of its own: no cache is asked, which would keep it so */
+    bool is_stopped; /* the caller's interrupt function ended a wait */
     struct psti_images_session *held; /* where `bytes` lie, if the host cache has them */
     struct pst_error *err;
 };
@@ -77,7 +77,8 @@ static enum pst_status find_item(struct job *job)
             return status;
         job->variant = v;
         if (job->item.i_file != PST_FILE_NONE) {
-            job->is_decoded = job->item.coding != PST_CODING_STORED;
+            job->is_decoded =
+                job->item.coding != PST_CODING_STORED && !psti_dataset_item_is_paged(&job->item);
             psti_dataset_item_decoded(&job->item);
             return PST_OK;
         }

@@ -805,6 +805,7 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
     for (uint32_t i = 0; i < plan->n_items; i++)
         plan->has_coded |= psti_dataset_max_decoded_nbytes(
                                dataset, plan->fields[plan->fields_of_items[i]].i_field) > 0;
+    plan->codings = plan->has_coded ? psti_dataset_codings(dataset) : 0;
     plan->mosaics = makes_mosaics(options);
     for (uint32_t i = 0; i < plan->n_fields; i++)
         plan->fields[i].i_geometry =

@@ -70,6 +70,7 @@ struct psti_loader_plan {
     uint32_t n_reads; /* largest number of reads of one row at a time; >= n_items */
     bool mosaics;     /* batches are mixed so (loader_mosaic.c) */
     bool has_coded;   /* items may have a coding (pst_item.coding) */
+    uint32_t codings; /* those of the data set (base/codings/codings.h), if they may */
     int i_leader;     /* plan field that gives the sample's geometry; -1: none */
     int i_crop_boxes; /* plan field of the boxes that decide about its crop; -1: none do */
     uint32_t n_views; /* of all fields */

@@ -66,7 +66,9 @@ void psti_loader_source_name_error(const pst_loader *loader, uint64_t sample,
 size_t psti_loader_source_buffer_nbytes(const pst_loader *loader,
                                         const struct psti_loader_source *source)
 {
-    return psti_round_up(psti_storage_buffer_nbytes(loader->storage, source->item.nbytes),
+    /* The fleet gives a part of a page decoded, which may take more than the stored page. */
+    uint64_t stored = source->item.nbytes, kept = psti_dataset_item_kept_nbytes(&source->item);
+    return psti_round_up(psti_storage_buffer_nbytes(loader->storage, kept > stored ? kept : stored),
                          psti_storage_buffer_alignment(loader->storage));
 }
 
@@ -75,7 +77,7 @@ size_t psti_loader_source_decoded_nbytes(const pst_loader *loader,
 {
     return source->item.coding == PST_CODING_STORED
                ? 0
-               : psti_round_up((size_t)source->item.decoded_nbytes + 1,
+               : psti_round_up((size_t)psti_dataset_item_scratch_nbytes(&source->item) + 1,
                                psti_storage_buffer_alignment(loader->storage));
 }
 

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/inflate.h"
+#include "base/codings/codings.h"
 #include "dataset/dataset.h"
 
 #include <string.h>
@@ -118,7 +118,7 @@ uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker)
 /* Those of its tools that have one size. */
 static uint64_t objects_nbytes(const pst_loader *loader)
 {
-    return PSTI_LOADER_DECODER_NBYTES + (loader->plan.has_coded ? PSTI_LOADER_INFLATER_NBYTES : 0);
+    return PSTI_LOADER_DECODER_NBYTES + psti_codings_nbytes(loader->plan.codings);
 }
 
 uint64_t psti_loader_worker_nbytes(const pst_loader *loader)
@@ -157,7 +157,7 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
     if (status == PST_OK)
         status = open_tools(worker, err);
     if (status == PST_OK && plan->has_coded)
-        status = psti_inflate_open(&worker->inflater, "loader", err);
+        status = psti_codings_open(&worker->codings, plan->codings, "loader", err);
     if (status == PST_OK)
         hold_grant(worker);
     if (status == PST_OK)
@@ -175,7 +175,7 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_decode_close(&worker->decoder);
     psti_augment_run_close(&worker->run);
     psti_sound_run_close(&worker->sound);
-    psti_inflate_close(&worker->inflater);
+    psti_codings_close(&worker->codings);
     psti_free(worker->draws);
     psti_free(worker->view_draws);
     psti_free(worker->picture);

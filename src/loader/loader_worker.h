@@ -19,7 +19,6 @@
     ((uint64_t)512 << 10) /* first scratch of a decoder, and of a run */
 /* A decoder's objects, among them libdeflate's decompressor (11 KiB). */
 #define PSTI_LOADER_DECODER_NBYTES ((uint64_t)24 << 10)
-#define PSTI_LOADER_INFLATER_NBYTES ((uint64_t)12 << 10) /* if items have a coding */
 
 /* Tools and counters of one thread that fills rows. */
 struct psti_loader_worker {
@@ -57,7 +56,7 @@ struct psti_loader_worker {
     int64_t hold_until_ns; /* throttle's end time of the row that is held */
     bool starved;          /* the last row failed because the slots' memory is used up */
     bool lacks_scratch;    /* it failed because its decoder got no more memory */
-    struct psti_inflater *inflater; /* NULL: plan.has_coded is false */
+    struct psti_codings *codings;  /* NULL: plan.has_coded is false */
     struct psti_sound_run *sound;  /* made at the first sound */
     size_t sound_nbytes;           /* charged for it */
     struct psti_decode_stats seen; /* counts already added to the loader's counters */

@@ -87,8 +87,9 @@ struct psti_worker {
     struct psti_worker *next;
     pst_service *service;
     pthread_t thread;
-    struct psti_buffer bytes, recoded;
+    struct psti_buffer bytes, decoded, recoded;
     struct psti_decoder *decoder; /* NULL until it is needed */
+    struct psti_codings *codings; /* NULL until it is needed */
     /* Guarded by the service's lock: */
     struct psti_work *work; /* what it does; NULL: nothing */
     int64_t began_ns;
@@ -131,7 +132,7 @@ struct pst_service {
     uint64_t socket_inode, socket_device;
     int64_t start_ns;
     struct psti_numa_place numa;
-    bool numa_memory; /* memory comes from its node */
+    bool numa_memory;                            /* memory comes from its node */
     const struct psti_session_ops *const *kinds; /* of sessions; ends with NULL */
     atomic_bool stopping;
 
@@ -145,7 +146,7 @@ struct pst_service {
     void *parts[PSTI_SERVE_KINDS];
 
     struct psti_worker *workers;
-    struct psti_lane control; /* requests of sessions of control */
+    struct psti_lane control;                           /* requests of sessions of control */
     struct psti_lane closing[PSTI_SERVE_CLOSING_LANES]; /* data sets that are closed */
 
     pthread_mutex_t lock; /* guards the lists of posts and of lanes, and the rest */

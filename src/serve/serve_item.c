@@ -2,9 +2,11 @@
  *
  * A worker does it. Nobody else reads the item meanwhile: the loop has one read for each item. The
  * bytes are compared with their checksum before anybody sees them, and re-coded if the set keeps
- * another form. What is read is not kept in the page cache as well. */
+ * another form. A part of a compressed page is decoded, because the page is not this item's alone.
+ * What is read is not kept in the page cache as well. */
 #include "serve/serve_cache.h"
 
+#include "base/codings/codings.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -59,6 +61,25 @@ static enum pst_status check(const struct pst_item *item, const void *bytes, str
     return psti_fail(err, PST_ERROR_CHECKSUM, "serve", "the stored bytes have another checksum");
 }
 
+/* Decodes the page of which the item is a part. *bytes: the part. The item is as it is stored
+ * then. */
+static enum pst_status decode_page(struct psti_worker *worker, struct pst_item *item,
+                                   const void **bytes, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    if (worker->codings == NULL)
+        status = psti_codings_open(&worker->codings, 0, "serve", err);
+    if (status == PST_OK)
+        status = psti_buffer_reserve(&worker->decoded, item->page_nbytes, "serve",
+                                     "to decode a page", err);
+    if (status == PST_OK)
+        status = psti_dataset_item_decode(worker->codings, item, *bytes, worker->decoded.bytes,
+                                          bytes, err);
+    if (status == PST_OK)
+        psti_dataset_item_decoded(item);
+    return status;
+}
+
 /* Re-codes the item, if the set has another form for it. *reserved is the length that room is
  * reserved for. */
 static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_field,
@@ -108,20 +129,23 @@ static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_f
 }
 
 /* Reads an item for which room is reserved. */
-static enum psti_cache_result fill(struct serve_read *read, uint32_t i_field,
-                                   const struct pst_item *item, struct psti_worker *worker)
+static enum psti_cache_result fill(struct serve_read *read, uint32_t i_field, struct pst_item *item,
+                                   struct psti_worker *worker)
 {
     struct serve_set *set = read->set;
-    uint64_t sample = read->number / set->shape.n_items, reserved = item->nbytes;
+    uint64_t sample = read->number / set->shape.n_items;
+    uint64_t kept = psti_dataset_item_kept_nbytes(item), reserved = kept;
     uint32_t i_item = (uint32_t)(read->number % set->shape.n_items);
     const void *bytes = NULL;
     struct pst_error err;
     pst_error_clear(&err);
     enum pst_status status = read_bytes(set, item, worker, &bytes, &err);
+    if (status == PST_OK && psti_dataset_item_is_paged(item))
+        status = decode_page(worker, item, &bytes, &err);
     if (status == PST_OK)
         status = check(item, bytes, &err);
     if (status != PST_OK) {
-        psti_cache_give_up(set->items_set, sample, i_item, item->nbytes);
+        psti_cache_give_up(set->items_set, sample, i_item, kept);
         psti_log(PST_LOG_WARNING, "serve", "%s: sample %llu: %s", set->wanted.dataset.path,
                  (unsigned long long)sample, err.text);
         return PSTI_CACHE_RESULT_FAILED;
@@ -160,7 +184,8 @@ void psti_serve_item(struct serve_read *read, struct psti_worker *worker)
             PST_OK ||
         item.i_file == PST_FILE_NONE || item.nbytes == 0)
         return;
-    switch (psti_cache_ask(set->items_set, sample, i_item, item.nbytes, &span)) {
+    switch (psti_cache_ask(set->items_set, sample, i_item, psti_dataset_item_kept_nbytes(&item),
+                           &span)) {
     case PSTI_CACHE_HIT:
         read->result = PSTI_CACHE_RESULT_HERE;
         break;
@@ -173,6 +198,8 @@ void psti_serve_item(struct serve_read *read, struct psti_worker *worker)
     }
     if (worker->bytes.capacity > SPARE_MAX_NBYTES)
         psti_buffer_free(&worker->bytes);
+    if (worker->decoded.capacity > SPARE_MAX_NBYTES)
+        psti_buffer_free(&worker->decoded);
     if (worker->recoded.capacity > SPARE_MAX_NBYTES)
         psti_buffer_free(&worker->recoded);
 }

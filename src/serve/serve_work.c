@@ -8,6 +8,7 @@
 #include "serve/serve.h"
 
 #include "base/alloc.h"
+#include "base/codings/codings.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/thread.h"
@@ -97,8 +98,10 @@ static void run(void *arg)
         give_back(worker, work);
     }
     psti_buffer_free(&worker->bytes);
+    psti_buffer_free(&worker->decoded);
     psti_buffer_free(&worker->recoded);
     psti_decode_close(&worker->decoder);
+    psti_codings_close(&worker->codings);
 }
 
 static enum pst_status start_worker(pst_service *service, struct pst_error *err)

@@ -161,8 +161,10 @@ static void compare_largest(struct psti_verify_job *job, uint32_t i_field,
                             const struct pst_item *item)
 {
     uint64_t pixels = (uint64_t)item->height * item->width * item->channels * (item->bits / 8);
-    if (item->nbytes > job->largest_item[i_field])
-        job->largest_item[i_field] = item->nbytes;
+    uint64_t kept = psti_dataset_item_kept_nbytes(item);
+    uint64_t nbytes = kept > item->nbytes ? kept : item->nbytes;
+    if (nbytes > job->largest_item[i_field])
+        job->largest_item[i_field] = nbytes;
     if (pixels > job->largest_pixels[i_field])
         job->largest_pixels[i_field] = pixels;
 }
@@ -198,7 +200,7 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
         return;
     compare_largest(one->job, i_field, &item);
     one->job->n_items++;
-    one->job->nbytes += item.nbytes;
+    one->job->nbytes += psti_dataset_item_kept_nbytes(&item);
     psti_dataset_item_decoded(&item);
     bool decode = is_image && context->decode;
     bool hear = type == PST_FIELD_AUDIO && context->decode;

@@ -234,6 +234,9 @@ void cli_notices(const struct cli *cli, const pst_dataset *dataset);
 void cli_notices_json(struct cli_json *json, const pst_dataset *dataset);
 /* Makes item->nbytes what cli_read_item reads: decoded bytes. */
 void cli_item_decoded(struct pst_item *item);
+/* Bytes that the item takes in its file; of a part of a page its own, because the page is not its
+ * alone. */
+uint64_t cli_item_nbytes(const struct pst_item *item);
 /* Reads a whole item into memory that the caller frees. */
 enum pst_status cli_read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                               uint32_t variant, const struct pst_item *item, void **bytes,

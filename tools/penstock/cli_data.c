@@ -41,8 +41,8 @@ void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t samp
     err->offset = err->offset < 0 ? (int64_t)item->offset : err->offset + (int64_t)item->offset;
 }
 
-static const char *const type_names[] = {"image", "mask", "boxes", "keypoints", "audio", "int",
-                                         "float", "bytes", "text", "json", "array", NULL};
+static const char *const type_names[] = {"image", "mask",  "boxes", "keypoints", "audio", "int",
+                                         "float", "bytes", "text",  "json",      "array", NULL};
 
 /* SUFFIX=-, or SUFFIX=[NAME][:TYPE[:CLASSES]]. Its parts become texts of their own. */
 static enum pst_status read_rule(char *word, struct pst_member_rule *rule, struct pst_error *err)
@@ -216,11 +216,17 @@ void cli_notices_json(struct cli_json *json, const pst_dataset *dataset)
     cli_json_close(json, ']');
 }
 
+uint64_t cli_item_nbytes(const struct pst_item *item)
+{
+    return item->page_nbytes > 0 ? item->decoded_nbytes : item->nbytes;
+}
+
 void cli_item_decoded(struct pst_item *item)
 {
     if (item->coding == PST_CODING_STORED)
         return;
     item->nbytes = item->decoded_nbytes;
+    item->decoded_nbytes = item->page_nbytes = item->page_offset = 0;
     item->coding = PST_CODING_STORED;
 }
 

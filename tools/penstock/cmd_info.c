@@ -39,7 +39,7 @@ static void add_item(struct field_sums *sums, const struct pst_item *item)
 {
     unsigned form = (unsigned)item->form < N_FORMS ? (unsigned)item->form : 0;
     sums->n[form]++;
-    sums->nbytes[form] += item->nbytes;
+    sums->nbytes[form] += cli_item_nbytes(item);
     sums->jpeg_nbytes += item->jpeg_nbytes;
     if (item->height == 0)
         return;
@@ -262,10 +262,13 @@ static void field_text(struct info *info, uint32_t f)
 
 static void print_text(struct info *info, const struct names *names)
 {
-    static const char *const kinds[] = {[PST_DATASET_PACKED] = ": a data set, ",
-                                        [PST_DATASET_FOLDER] = ": a plain folder, ",
-                                        [PST_DATASET_TAR] = ": tar files, ",
-                                        [PST_DATASET_ZIP] = ": zip files, "};
+    static const char *const kinds[] = {
+        [PST_DATASET_PACKED] = ": a data set, ",     [PST_DATASET_FOLDER] = ": a plain folder, ",
+        [PST_DATASET_TAR] = ": tar files, ",         [PST_DATASET_ZIP] = ": zip files, ",
+        [PST_DATASET_PARQUET] = ": Parquet files, ", [PST_DATASET_ARROW] = ": Arrow files, ",
+        [PST_DATASET_MDS] = ": MDS shards, ",        [PST_DATASET_TFRECORD] = ": TFRecord files, ",
+        [PST_DATASET_LMDB] = ": LMDB files, ",       [PST_DATASET_RECORDIO] = ": RecordIO files, ",
+        [PST_DATASET_BETON] = ": beton files, "};
     pst_dataset *dataset = info->dataset;
     bool is_packed = pst_dataset_is_packed(dataset), is_folder = pst_dataset_is_folder(dataset);
     cli_print_name(stdout, pst_dataset_path(dataset));

@@ -25,7 +25,7 @@ static void print_json(struct ls *ls, uint64_t sample, const char *name, int64_t
                       pst_dataset_class_name(ls->dataset, (uint32_t)ls->i_label, label));
     }
     if (item != NULL) {
-        cli_json_uint(&ls->json, "bytes", item->nbytes);
+        cli_json_uint(&ls->json, "bytes", cli_item_nbytes(item));
         if (item->form != PST_FORM_NONE)
             cli_json_text(&ls->json, "form", pst_form_name(item->form));
         if (item->height != 0) {
@@ -48,7 +48,7 @@ static void print_line(struct ls *ls, uint64_t sample, const char *name, int64_t
         printf("%5lld  ", (long long)label);
     if (ls->detailed && item != NULL) {
         char size[32], dims[48] = "?";
-        cli_size_text(item->nbytes, size);
+        cli_size_text(cli_item_nbytes(item), size);
         if (item->height != 0)
             snprintf(dims, sizeof dims, "%ux%ux%u/%u", item->width, item->height, item->channels,
                      item->bits);

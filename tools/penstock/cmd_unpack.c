@@ -350,9 +350,11 @@ static enum pst_status choose_fields(struct unpack_plan *plan, struct pst_error 
     if (pst_dataset_is_folder(plan->dataset))
         cli_error(err, PST_ERROR_ARGUMENT, "this is a folder of images already");
     else if (!pst_dataset_is_packed(plan->dataset))
-        cli_error(err, PST_ERROR_ARGUMENT,
-                  "these are %s files of others: tar -xf or unzip gives the files in them",
-                  pst_dataset_kind_name(pst_dataset_kind_of(plan->dataset)));
+        cli_error(err, PST_ERROR_ARGUMENT, "these are %s files of others: %s",
+                  pst_dataset_kind_name(pst_dataset_kind_of(plan->dataset)),
+                  pst_dataset_kind_of(plan->dataset) <= PST_DATASET_ZIP
+                      ? "tar -xf or unzip gives the files in them"
+                      : "pack them, and unpack what that makes");
     else if (plan->i_image < 0)
         cli_error(err, PST_ERROR_UNSUPPORTED, "the data set has no images");
     else

@@ -10,18 +10,18 @@
 #include "base/fail.h"
 #include "base/files/read.h"
 #include "containers/list/containers_energon.h"
+#include "containers/list/containers_mds_index.h"
+#include "containers/list/containers_meant.h"
 #include "containers/list/containers_pattern.h"
-#include "containers/containers_rules.h"
+#include "containers/containers_kinds.h"
 #include "containers/list/containers_shards.h"
 #include "containers/list/containers_wids.h"
 #include "format/format_dataset.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #define ROOM "containers"
@@ -93,23 +93,6 @@ static enum pst_status set_base(struct gather *gather, const char *path, size_t 
     return PST_OK;
 }
 
-static bool takes_shards(void *context, const char *name, bool is_folder)
-{
-    (void)context;
-    if (is_folder)
-        return psti_containers_is_split_name(name);
-    return psti_containers_kind_of_name(name) != PSTI_CONTAINER_NONE ||
-           psti_containers_is_packed_name(name) || strcmp(name, PSTI_INDEX_NAME) == 0;
-}
-
-static bool is_in(const struct psti_container_names *names, const char *name)
-{
-    for (size_t i = 0; i < names->n; i++)
-        if (strcmp(names->at[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* Refuses a compressed tar, unless the tar itself lies beside it. */
 static enum pst_status check_packed(struct gather *gather, const char *folder,
                                     const struct psti_container_names *names, const char *name)
@@ -120,33 +103,37 @@ static enum pst_status check_packed(struct gather *gather, const char *folder,
     psti_text_add(&text, "%.*s", (int)(dot - name), name);
     if (!psti_containers_ends_with(plain, ".tar"))
         psti_text_add(&text, ".tar");
-    if (is_in(names, plain))
+    if (psti_containers_paths_has(names, plain))
         return PST_OK;
     enum pst_status status = psti_containers_join(folder, name, plain, gather->err);
     return status == PST_OK ? psti_containers_refuse_packed(plain, gather->err) : status;
 }
 
-/* Adds the shards that lie in a folder itself. *names: also its folders of splits. */
-static enum pst_status add_files(struct gather *gather, const char *folder,
-                                 const struct psti_container_names *names, int32_t i_split)
+static enum pst_status fail_kinds(const char *folder, enum psti_container_kind a,
+                                  enum psti_container_kind b, struct pst_error *err)
 {
-    enum psti_container_kind kinds = PSTI_CONTAINER_NONE;
+    return psti_fail_at(err, PST_ERROR_ARGUMENT, ROOM, folder, -1,
+                        "the folder holds both *%s and *%s: name those that are meant by a pattern",
+                        psti_containers_kind(a)->ends[0], psti_containers_kind(b)->ends[0]);
+}
+
+/* Adds the shards that lie in a folder itself, by their names. *kind: of all of them. */
+static enum pst_status add_named(struct gather *gather, const char *folder,
+                                 const struct psti_container_names *names, int32_t i_split,
+                                 enum psti_container_kind *kind)
+{
     enum pst_status status = PST_OK;
     char path[PATH_MAX];
-    if (is_in(names, PSTI_INDEX_NAME))
-        return psti_fail_at(gather->err, PST_ERROR_ARGUMENT, ROOM, folder, -1,
-                            "this is a data set of Penstock: open it as it is");
     for (size_t i = 0; i < names->n && status == PST_OK; i++) {
-        enum psti_container_kind kind = psti_containers_kind_of_name(names->at[i]);
+        enum psti_container_kind other = psti_containers_kind_of_name(names->at[i]);
         if (psti_containers_is_packed_name(names->at[i]))
             status = check_packed(gather, folder, names, names->at[i]);
-        if (status != PST_OK || kind == PSTI_CONTAINER_NONE)
+        if (status != PST_OK || other == PSTI_CONTAINER_NONE)
             continue;
-        kinds |= kind;
-        if (kinds == (PSTI_CONTAINER_TAR | PSTI_CONTAINER_ZIP))
-            return psti_fail_at(gather->err, PST_ERROR_ARGUMENT, ROOM, folder, -1,
-                                "the folder holds both *.tar and *.zip: name those that are meant "
-                                "by a pattern");
+        if (*kind != PSTI_CONTAINER_NONE && other != *kind)
+            return fail_kinds(folder, *kind < other ? *kind : other, *kind < other ? other : *kind,
+                              gather->err);
+        *kind = other;
         status = psti_containers_join(folder, names->at[i], path, gather->err);
         if (status == PST_OK)
             status = psti_containers_shards_add(gather->list, path, -1, i_split, gather->err);
@@ -154,11 +141,35 @@ static enum pst_status add_files(struct gather *gather, const char *folder,
     return status;
 }
 
+/* Adds the shards that lie in a folder itself. *names: also its folders of splits. An index of
+ * MosaicML tells order and numbers of samples, and shards in folders below. */
+static enum pst_status add_files(struct gather *gather, const char *folder,
+                                 const struct psti_container_names *names, int32_t i_split)
+{
+    enum psti_container_kind kind = PSTI_CONTAINER_NONE;
+    size_t n_before = gather->list->n_shards;
+    bool is_index = false;
+    if (psti_containers_paths_has(names, PSTI_INDEX_NAME))
+        return psti_fail_at(gather->err, PST_ERROR_ARGUMENT, ROOM, folder, -1,
+                            "this is a data set of Penstock: open it as it is");
+    enum pst_status status = add_named(gather, folder, names, i_split, &kind);
+    if (status != PST_OK || (kind != PSTI_CONTAINER_NONE && kind != PSTI_CONTAINER_MDS) ||
+        !psti_containers_paths_has(names, PSTI_MDS_INDEX_NAME) ||
+        (kind == PSTI_CONTAINER_NONE && !psti_containers_mds_index_is(folder)))
+        return status;
+    psti_containers_shards_cut(gather->list, n_before);
+    status = psti_containers_mds_index_add(gather->list, folder, i_split, &is_index, gather->err);
+    return status == PST_OK && !is_index && kind != PSTI_CONTAINER_NONE
+               ? add_named(gather, folder, names, i_split, &kind)
+               : status;
+}
+
 /* Lists a folder and adds its shards. */
 static enum pst_status add_level(struct gather *gather, const char *folder, int32_t i_split,
                                  struct psti_container_names *names)
 {
-    enum pst_status status = psti_containers_folder(folder, takes_shards, NULL, names, gather->err);
+    enum pst_status status =
+        psti_containers_folder(folder, psti_containers_takes_shards, NULL, names, gather->err);
     psti_containers_paths_sort(names);
     return status == PST_OK ? add_files(gather, folder, names, i_split) : status;
 }
@@ -209,11 +220,32 @@ static enum pst_status add_folder(struct gather *gather, const char *path)
     status = add_level(gather, path, PSTI_SPLIT_NONE, &names);
     if (status == PST_OK && gather->list->n_shards == n_before)
         status = add_split_folders(gather, path, &names);
-    if (status == PST_OK && gather->list->n_shards == n_before)
+    if (status == PST_OK && gather->list->n_shards == n_before) {
+        char ends[160];
+        struct psti_text text = {ends, sizeof ends, 0};
+        psti_containers_kinds_say(&text, "no *", " and ");
         status = psti_fail_at(gather->err, PST_ERROR_NOT_FOUND, ROOM, path, -1,
-                              "the folder holds no *.tar and no *.zip");
+                              "the folder holds %s", ends);
+    }
     psti_containers_paths_free(&names);
     return status;
+}
+
+/* Adds the shards that an index of others names: of MosaicML, by its name, or of wids. */
+static enum pst_status add_index(struct gather *gather, const char *path, size_t n_folder)
+{
+    char folder[PATH_MAX];
+    bool is_mds = false;
+    enum pst_status status = PST_OK;
+    if (psti_containers_kind(PSTI_CONTAINER_MDS) != NULL && n_folder < sizeof folder &&
+        strcmp(path + n_folder, PSTI_MDS_INDEX_NAME) == 0) {
+        memcpy(folder, path, n_folder);
+        folder[n_folder] = '\0';
+        status = psti_containers_mds_index_add(gather->list, folder, PSTI_SPLIT_NONE, &is_mds,
+                                               gather->err);
+    }
+    return status != PST_OK || is_mds ? status
+                                      : psti_containers_wids_add(gather->list, path, gather->err);
 }
 
 /* Adds a path that exists. */
@@ -235,11 +267,11 @@ static enum pst_status add_path(struct gather *gather, const char *path, const s
     if (status != PST_OK)
         return status;
     return psti_containers_ends_with(path, ".json")
-               ? psti_containers_wids_add(gather->list, path, gather->err)
+               ? add_index(gather, path, n_folder)
                : psti_containers_shards_add(gather->list, path, -1, PSTI_SPLIT_NONE, gather->err);
 }
 
-/* Adds what wildcards match: tars and zips, and no other files. */
+/* Adds what wildcards match: files of known kinds, and no others. */
 static enum pst_status add_matches(struct gather *gather, const char *pattern)
 {
     struct psti_container_names found = {0};
@@ -254,9 +286,13 @@ static enum pst_status add_matches(struct gather *gather, const char *pattern)
         status = add_path(gather, found.at[i], &st);
         n++;
     }
-    if (status == PST_OK && n == 0)
+    if (status == PST_OK && n == 0) {
+        char ends[160];
+        struct psti_text text = {ends, sizeof ends, 0};
+        psti_containers_kinds_say(&text, "", " or ");
         status = psti_fail(gather->err, PST_ERROR_NOT_FOUND, ROOM,
-                           "'%.200s' matches no file that ends in .tar or .zip", pattern);
+                           "'%.200s' matches no file that ends in %s", pattern, ends);
+    }
     psti_containers_paths_free(&found);
     return status;
 }
@@ -429,8 +465,8 @@ static enum pst_status refuse_twice(const struct psti_container_list *list, stru
     return status;
 }
 
-/* Tells by the first bytes of the first shard what all are. */
-static enum pst_status find_kind(struct psti_container_list *list, struct pst_error *err)
+/* Tells by the first bytes of a file whether it is a zip or a tar. */
+static enum pst_status look_at_bytes(struct psti_container_list *list, struct pst_error *err)
 {
     char path[PATH_MAX], bytes[4] = "";
     struct stat st;
@@ -445,12 +481,23 @@ static enum pst_status find_kind(struct psti_container_list *list, struct pst_er
     close(fd);
     bool is_zip = memcmp(bytes, "PK\3\4", 4) == 0 || memcmp(bytes, "PK\5\6", 4) == 0;
     list->kind = is_zip ? PSTI_CONTAINER_ZIP : PSTI_CONTAINER_TAR;
+    return status;
+}
+
+/* Tells by the first shard what all are: a table by its name, a tar or zip by its first bytes. */
+static enum pst_status find_kind(struct psti_container_list *list, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    list->kind = psti_containers_kind_of_name(list->shards[0].path);
+    if (list->kind == PSTI_CONTAINER_NONE || psti_containers_kind(list->kind)->has_members)
+        status = look_at_bytes(list, err);
     for (size_t i = 1; i < list->n_shards && status == PST_OK; i++) {
         enum psti_container_kind kind = psti_containers_kind_of_name(list->shards[i].path);
         if (kind != PSTI_CONTAINER_NONE && kind != list->kind)
             status = psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
                                "'%.100s' is a %s, and '%.100s' is not: open them by themselves",
-                               list->shards[0].path, is_zip ? "zip" : "tar", list->shards[i].path);
+                               list->shards[0].path, psti_containers_kind(list->kind)->name,
+                               list->shards[i].path);
     }
     return status;
 }
@@ -539,93 +586,4 @@ bool psti_containers_list_excludes(const struct psti_container_list *list, uint3
         high = order < 0 ? high : middle;
     }
     return false;
-}
-
-static bool is_plain_folder(const char *folder, int n_below);
-
-/* Does a folder hold shards, and no index of Penstock? */
-static bool holds_shards(const char *folder, bool looks_below)
-{
-    struct psti_container_names names = {0};
-    char path[PATH_MAX];
-    bool has = psti_containers_energon_is(folder);
-    if (!has && psti_containers_folder(folder, takes_shards, NULL, &names, NULL) == PST_OK &&
-        !is_in(&names, PSTI_INDEX_NAME)) {
-        for (size_t i = 0; i < names.n && !has; i++)
-            has = !psti_containers_is_split_name(names.at[i]);
-        for (size_t i = 0; i < names.n && !has && looks_below; i++)
-            has = psti_containers_join(folder, names.at[i], path, NULL) == PST_OK &&
-                  holds_shards(path, false);
-    }
-    psti_containers_paths_free(&names);
-    return has;
-}
-
-/* The type of a file by the end of its name. */
-static enum pst_field_type type_of(const char *name)
-{
-    char suffix[16];
-    struct psti_suffix_rule rule;
-    const char *dot = strrchr(name, '.');
-    size_t n = dot == NULL ? 0 : strlen(dot + 1);
-    if (n == 0 || n >= sizeof suffix)
-        return PST_FIELD_BYTES;
-    for (size_t i = 0; i <= n; i++)
-        suffix[i] = dot[1 + i] >= 'A' && dot[1 + i] <= 'Z' ? (char)(dot[1 + i] | 0x20) : dot[1 + i];
-    psti_containers_rule(suffix, &rule);
-    return rule.type;
-}
-
-/* True for an entry that folders of shards do not have: a picture, a sound, or a folder with such
- * entries. n_below: how many folders below each other are looked into. */
-static bool is_plain_entry(const char *folder, const struct dirent *entry, int n_below)
-{
-    char path[PATH_MAX];
-    struct stat st;
-    int n = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    if (entry->d_name[0] == '.' || n < 0 || (size_t)n >= sizeof path)
-        return false;
-    bool is_folder = entry->d_type == DT_DIR;
-    if (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN)
-        is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    if (!is_folder) {
-        enum pst_field_type type = type_of(entry->d_name);
-        return type == PST_FIELD_IMAGE || type == PST_FIELD_AUDIO;
-    }
-    return n_below > 0 && is_plain_folder(path, n_below - 1);
-}
-
-/* True for a folder in which files of a plain folder lie, also beside shards: somebody unpacked a
- * tar and kept it. It ends at the first of them, and allocates nothing. */
-static bool is_plain_folder(const char *folder, int n_below)
-{
-    bool is_plain = false;
-    DIR *directory = opendir(folder);
-    const struct dirent *entry;
-    while (directory != NULL && !is_plain && (entry = readdir(directory)) != NULL)
-        is_plain = is_plain_entry(folder, entry, n_below);
-    if (directory != NULL)
-        closedir(directory);
-    return is_plain;
-}
-
-static bool is_shard_name(const char *text)
-{
-    return psti_containers_kind_of_name(text) != PSTI_CONTAINER_NONE ||
-           psti_containers_is_packed_name(text);
-}
-
-bool psti_containers_list_is_meant(const char *text)
-{
-    struct stat st;
-    if (strstr(text, "://") != NULL)
-        return false; /* addresses are refused by who opens data sets */
-    if (stat(text, &st) != 0)
-        return strncmp(text, "pipe:", 5) == 0 || is_shard_name(text) ||
-               strcasestr(text, ".tar::") != NULL || strcasestr(text, ".zip::") != NULL;
-    if (S_ISDIR(st.st_mode))
-        return (psti_containers_energon_is(text) || !is_plain_folder(text, 2)) &&
-               holds_shards(text, true);
-    return psti_containers_kind_of_name(text) != PSTI_CONTAINER_NONE ||
-           psti_containers_ends_with(text, ".json");
 }

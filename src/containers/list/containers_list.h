@@ -1,10 +1,11 @@
 /* containers_list.h - which shards a user means, and what other people's indexes say about them.
  *
  * A user names shards by texts. Each text is one of these, or several joined by "::":
- *   - the path of a shard, a tar or a zip;
- *   - a folder that holds *.tar or *.zip, which are taken in the order of their bytes; or whose
- *     folders train, val, validation, test (and their like, see below) hold them. One with pictures
- *     or sounds besides, also in folders of classes, is a plain folder, which passes a tar over;
+ *   - the path of a shard, a file of one of the kinds of containers_kinds.c;
+ *   - a folder that holds such files of one kind, which are taken in the order of their bytes; or
+ *     whose folders train, val, validation, test (and their like, see below) hold them. One with
+ *     pictures or sounds besides, also in folders of classes, is a plain folder, which passes a tar
+ *     over. The index.json of MosaicML tells which shards a folder has, and their order;
  *   - a pattern with wildcards or brace lists (containers_pattern.h);
  *   - the path of an index of the package wids, which ends in ".json";
  *   - a folder that Megatron-Energon prepared, in which .nv-meta is. It stands alone.

@@ -50,6 +50,14 @@ void psti_containers_paths_sort(struct psti_container_names *names)
         qsort(names->at, names->n, sizeof *names->at, by_bytes);
 }
 
+bool psti_containers_paths_has(const struct psti_container_names *names, const char *name)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (strcmp(names->at[i], name) == 0)
+            return true;
+    return false;
+}
+
 void psti_containers_paths_free(struct psti_container_names *names)
 {
     for (size_t i = 0; i < names->n; i++)
@@ -120,13 +128,6 @@ bool psti_containers_ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), n_end = strlen(end);
     return n >= n_end && strcasecmp(text + n - n_end, end) == 0;
-}
-
-enum psti_container_kind psti_containers_kind_of_name(const char *path)
-{
-    return psti_containers_ends_with(path, ".tar")   ? PSTI_CONTAINER_TAR
-           : psti_containers_ends_with(path, ".zip") ? PSTI_CONTAINER_ZIP
-                                                     : PSTI_CONTAINER_NONE;
 }
 
 static const struct {

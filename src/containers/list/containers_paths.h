@@ -18,6 +18,7 @@ enum pst_status psti_containers_paths_add(struct psti_container_names *names, co
                                           size_t nbytes, struct pst_error *err);
 /* Sorts by the bytes of the names. */
 void psti_containers_paths_sort(struct psti_container_names *names);
+bool psti_containers_paths_has(const struct psti_container_names *names, const char *name);
 void psti_containers_paths_free(struct psti_container_names *names);
 
 /* Adds the names in a folder that `takes` takes, in no order. Names that begin with a dot are
@@ -33,8 +34,6 @@ enum pst_status psti_containers_join(const char *folder, const char *name, char 
 /* The last part of a path. */
 const char *psti_containers_base_name(const char *path);
 bool psti_containers_ends_with(const char *text, const char *end);
-/* By the end of its name: ".tar", ".zip". */
-enum psti_container_kind psti_containers_kind_of_name(const char *path);
 /* True for the name of a compressed tar: ".tar.gz", ".tgz" and their like. */
 bool psti_containers_is_packed_name(const char *path);
 /* Refuses a file with such a name, with the advice of psti_containers_tar_open. */

@@ -73,6 +73,15 @@ enum pst_status psti_containers_shards_add(struct psti_container_list *list, con
     return PST_OK;
 }
 
+void psti_containers_shards_cut(struct psti_container_list *list, size_t n)
+{
+    while (list->n_shards > n) {
+        struct psti_container_shard *shard = &list->shards[--list->n_shards];
+        psti_free(shard->path);
+        psti_free(shard->index);
+    }
+}
+
 enum pst_status psti_containers_shards_exclude(struct psti_container_list *list, uint32_t i_shard,
                                                const char *key, struct pst_error *err)
 {

@@ -15,6 +15,8 @@ void psti_containers_shards_normalise(const char *path, char *out);
 enum pst_status psti_containers_shards_add(struct psti_container_list *list, const char *path,
                                            int64_t n_samples, int32_t i_split,
                                            struct pst_error *err);
+/* Takes the shards from number n on out of the list. */
+void psti_containers_shards_cut(struct psti_container_list *list, size_t n);
 /* Adds a sample that is left out, a field. */
 enum pst_status psti_containers_shards_exclude(struct psti_container_list *list, uint32_t i_shard,
                                                const char *key, struct pst_error *err);

@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/hash.h"
-#include "base/inflate.h"
 #include "dataset/dataset.h"
 #include "format/format_dataset.h"
 
@@ -222,27 +221,29 @@ static enum pst_status fill_sound(struct psti_loader_worker *worker, pst_batch *
     return status;
 }
 
-/* Inflates the item's stored bytes into the row's block. From then on it is an item that is stored
- * as it is. Tiers keep the stored bytes, which stay where they are. */
-static enum pst_status inflate_item(struct psti_loader_worker *worker,
-                                    struct psti_loader_source *source, struct pst_error *err)
+/* Decodes the item's stored bytes into the row's block. From then on it is an item that is stored
+ * as it is. Tiers keep the stored bytes, which stay where they are; of a part of a page they keep
+ * the part. */
+static enum pst_status decode_item(struct psti_loader_worker *worker,
+                                   struct psti_loader_source *source, struct pst_error *err)
 {
     struct pst_item *item = &source->item;
     struct psti_meter_thread *meter = &worker->meter;
+    const void *bytes = NULL;
     int64_t since = psti_stall_meter_enter(meter, PSTI_METER_FETCH);
     enum pst_status status =
-        psti_inflate_raw(worker->inflater, source->data, (size_t)item->nbytes, source->decoded,
-                         (size_t)item->decoded_nbytes, err);
+        psti_dataset_item_decode(worker->codings, item, source->data, source->decoded, &bytes, err);
     psti_stall_meter_leave(meter, PSTI_METER_FETCH, since);
     if (status != PST_OK)
         return status;
-    source->coded = source->data;
-    source->data = source->decoded;
+    source->coded = psti_dataset_item_is_paged(item) ? NULL : source->data;
+    source->data = bytes;
     psti_dataset_item_decoded(item);
     return PST_OK;
 }
 
-/* Brings the item's bytes, which were read, and checks them. */
+/* Brings the item's bytes, which were read, and checks them: as they are stored, or, of a part of a
+ * page, the part. */
 static enum pst_status bring_item(struct psti_loader_worker *worker, uint64_t sample,
                                   uint32_t i_item, struct psti_loader_source *source,
                                   struct pst_error *err)
@@ -253,10 +254,12 @@ static enum pst_status bring_item(struct psti_loader_worker *worker, uint64_t sa
     enum pst_status status = PST_OK;
     if (!source->data)
         status = copy_fileless(loader, sample, field, source, err);
+    if (status == PST_OK && psti_dataset_item_is_paged(&source->item))
+        status = decode_item(worker, source, err);
     if (status == PST_OK)
         status = verify(worker, sample, i_item, source, err);
     return status == PST_OK && source->item.coding != PST_CODING_STORED
-               ? inflate_item(worker, source, err)
+               ? decode_item(worker, source, err)
                : status;
 }
 

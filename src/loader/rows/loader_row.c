@@ -19,6 +19,7 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "dataset/dataset.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -68,8 +69,10 @@ static enum pst_status claim_block(const pst_loader *loader, struct psti_loader_
 {
     const struct pst_item *item = &source->item;
     uint64_t left = loader->block_nbytes_max - items->block_nbytes;
-    uint64_t stored = source->data ? 0 : item->nbytes, wanted = stored;
-    if (item->coding != PST_CODING_STORED && !psti_add_u64(stored, item->decoded_nbytes, &wanted))
+    uint64_t kept = psti_dataset_item_kept_nbytes(item);
+    uint64_t stored = source->data ? 0 : kept > item->nbytes ? kept : item->nbytes;
+    uint64_t wanted = stored;
+    if (!psti_add_u64(stored, psti_dataset_item_scratch_nbytes(item), &wanted))
         wanted = UINT64_MAX;
     size_t nbytes = 0;
     if (wanted <= left) {

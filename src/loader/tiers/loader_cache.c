@@ -41,9 +41,9 @@ static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_s
 {
     uint32_t number = psti_loader_kept_number(loader, source);
     if (!psti_loader_kept_admits(loader, source->sample))
-        return psti_cache_find(loader->tiers.cache, source->sample, number, source->item.nbytes,
+        return psti_cache_find(loader->tiers.cache, source->sample, number, source->stored_nbytes,
                                span);
-    return psti_cache_ask(loader->tiers.cache, source->sample, number, source->item.nbytes, span);
+    return psti_cache_ask(loader->tiers.cache, source->sample, number, source->stored_nbytes, span);
 }
 
 /* Sets data and is_cached, or is_wanted, or neither. If the cache has the item re-coded, sets its

@@ -162,7 +162,7 @@ static uint32_t prepare(pst_loader *loader, struct psti_loader_items *items,
         source->read->asked_ns = psti_clock_ns();
         source->get = (struct psti_fleet_get){.sample = source->sample,
                                               .i_item = psti_loader_kept_number(loader, source),
-                                              .nbytes = source->item.nbytes,
+                                              .nbytes = source->stored_nbytes,
                                               .buffer = source->buffer,
                                               .done = get_is_done,
                                               .user = source};

@@ -161,7 +161,7 @@ static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_s
                                   struct psti_cache_span *span)
 {
     uint32_t number = psti_loader_kept_number(loader, source);
-    uint64_t nbytes = source->item.nbytes;
+    uint64_t nbytes = source->stored_nbytes;
     if (psti_loader_kept_admits(loader, source->sample))
         return psti_share_cache_ask(loader->tiers.host, source->sample, number, nbytes, span);
     return psti_share_cache_look(loader->tiers.host, source->sample, number, nbytes, span) ==
@@ -268,7 +268,7 @@ static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
 {
     struct psti_cache_span span;
     uint32_t number = psti_loader_kept_number(loader, source);
-    uint64_t nbytes = source->item.nbytes;
+    uint64_t nbytes = source->stored_nbytes;
     int64_t start = psti_clock_ns();
     if ((source->wish.result != PSTI_CACHE_RESULT_HERE &&
          source->wish.result != PSTI_CACHE_RESULT_READ) ||

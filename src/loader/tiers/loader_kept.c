@@ -7,6 +7,7 @@
 
 #include "loader/loader_handle.h"
 
+#include "dataset/dataset.h"
 #include "decode/decode_recode.h"
 
 uint32_t psti_loader_kept_number(const pst_loader *loader, const struct psti_loader_source *source)
@@ -84,6 +85,8 @@ bool psti_loader_kept_take(const pst_loader *loader, const struct psti_cache_spa
     const struct pst_item stored = source->item;
     if (span->form == PSTI_CACHE_AS_STORED) {
         source->data = span->bytes;
+        if (psti_dataset_item_is_paged(&source->item)) /* it is kept decoded */
+            psti_dataset_item_decoded(&source->item);
     } else if (!take_recoded(loader, source->field, span, source)) {
         source->item = stored;
         source->data = NULL;

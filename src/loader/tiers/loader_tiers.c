@@ -12,6 +12,7 @@
 #include "loader/loader_worker.h"
 
 #include "base/fail.h"
+#include "dataset/dataset.h"
 #include "share/share.h"
 
 static const struct psti_loader_tier_ops *const all[PSTI_LOADER_TIERS] = {
@@ -114,7 +115,7 @@ enum pst_status psti_loader_tiers_look_up(pst_loader *loader, struct psti_loader
                                           struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    source->stored_nbytes = source->item.nbytes;
+    source->stored_nbytes = psti_dataset_item_kept_nbytes(&source->item);
     if (source->item.nbytes == 0)
         source->data = "";
     if (source->item.i_file == PST_FILE_NONE)
@@ -187,8 +188,8 @@ static void copy_item(struct psti_loader_worker *worker, const struct psti_loade
         .stored = {source->data, source->item.nbytes, PSTI_CACHE_AS_STORED},
         .result = PSTI_RECODE_NOT_FOR};
     if (source->coded)
-        copy->stored = (struct psti_cache_span){source->coded, source->stored_nbytes,
-                                                PSTI_CACHE_AS_STORED};
+        copy->stored =
+            (struct psti_cache_span){source->coded, source->stored_nbytes, PSTI_CACHE_AS_STORED};
     if (source->is_recoded) /* by another loader: the fleet had it */
         copy->stored = (struct psti_cache_span){source->buffer, source->fleet_nbytes,
                                                 (uint8_t)source->item.form};

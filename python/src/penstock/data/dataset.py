@@ -33,9 +33,10 @@ def mask_columns(masks: Sequence[str]) -> tuple[str, ...]:
 _TYPES = ("image", "mask", "boxes", "keypoints", "audio", "int", "float", "bytes", "text", "json", "array")
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""What names a data set: one path, or a list of tars."""
+"""What names a data set: one path, or a list of files with many samples, such as tars."""
 Rules = Mapping[str, str | Sequence[Any] | None]
-"""What members of tars are, by suffix: a name; (name, type) or (name, "int", classes), where the name may be None; None."""
+"""What members of tars are, by suffix, or columns of tables, by name: a name; (name, type) or (name, "int", classes), where the
+name may be None; None."""
 
 
 def path_text(path: Any) -> Any:
@@ -112,12 +113,13 @@ class Field(NamedTuple):
 
 
 class Dataset:
-    """A data set that a :class:`Writer` made, a plain folder of images, or tars that others made.
+    """A data set that a :class:`Writer` made, a plain folder of images, or tars, zips and tables that others made.
 
     Args:
         path: directory of the data set, or of the images; a tar, a folder of tars, a pattern such as
-            ``"train-{0000..0099}.tar"``, or a list of these (docs/tar-fields.md). Of tars an index is made when they are opened
-            for the first time: in the folder .penstock beside them, or below ``PENSTOCK_CACHE_DIR``.
+            ``"train-{0000..0099}.tar"``, or a list of these (docs/tar-fields.md); and the same of zips and tables
+            (docs/table-fields.md). Of such files an index is made when they are opened for the first time: in the folder
+            .penstock beside them, or below ``PENSTOCK_CACHE_DIR``.
         labels: plain folders: CSV (header ``file,label,...``) or JSON-lines file that names files and
             gives their fields. None: one class per sub-folder.
         allow_unreadable: plain folders: leave out (and count) what cannot be read.
@@ -130,10 +132,10 @@ class Dataset:
         ignore_labels: plain folders: the images alone. Sub-folders are no classes, and text files with boxes beside the
             images (as YOLO's tools keep them) are left out. False: such text files are an ArgumentError, unless
             ``labels`` or ``files`` is given (docs/guide/from-yolo.md).
-        split: tars: the split, such as "train". Needed where names of tars or of their folders tell several.
-        fields: tars: what members are, by the suffix of their names. ``"jpg": "image"`` gives the field's name,
-            ``"cls": ("label", "int", 10)`` its type and number of classes too (the name may be None), and ``"pkl": None`` leaves
-            members out. Others follow docs/tar-fields.md.
+        split: files of others: the split, such as "train". Needed where names of files or of their folders tell several.
+        fields: files of others: what members are, by the suffix of their names, or columns of tables, by their names.
+            ``"jpg": "image"`` gives the field's name, ``"cls": ("label", "int", 10)`` its type and number of classes too (the
+            name may be None), and ``"pkl": None`` leaves members out. Others follow docs/tar-fields.md and docs/table-fields.md.
 
     ``len(ds)`` samples; ``ds[i]`` is a dict of the stored values: images as uint8 or uint16 (H, W, C),
     masks as (H, W), boxes float32 (n, 4), keypoints float32 (n, 3), arrays as numpy arrays, and int,
@@ -276,12 +278,13 @@ class Dataset:
 
     @property
     def kind(self) -> str:
-        """Where the samples lie: "packed", "folder", or in files of others: "tar", "zip"."""
+        """Where the samples lie: "packed", "folder", or in files of others: "tar", "zip", "parquet", "arrow", "mds",
+        "tfrecord", "lmdb", "recordio", "beton"."""
         return self._kind
 
     @property
     def is_packed(self) -> bool:
-        """True for a data set of Penstock, False for a plain folder and for tars."""
+        """True for a data set of Penstock, False for a plain folder and for files of others."""
         return self._kind == "packed"
 
     @property
@@ -477,7 +480,8 @@ class Dataset:
 
     def item(self, i: int, field: str, variant: int | None = None) -> dict[str, Any]:
         """Returns where and how an item is stored: form, file, offset, nbytes (of the file), decoded_nbytes (of what
-        ``read`` returns), checksums, size.
+        ``read`` returns), checksums, size. An item in a page of a table, which is compressed with others, has the offset
+        and the nbytes of the page; ``page_nbytes`` is the page's decoded length, 0 for other items.
 
         ``variant`` None selects the first variant that is present. The form is None in a plain folder, which does not
         know it.
@@ -493,7 +497,7 @@ class Dataset:
     def read(
         self, i: int, field: str, variant: int | None = None, *, original: bool = False
     ) -> bytes:
-        """Returns the bytes of an item after comparing their checksum; decoded, where the file has them deflated.
+        """Returns the bytes of an item after comparing their checksum; decoded, where the file has them compressed.
 
         ``original``: for a JPEG that is kept as PLI ("pli-jpeg"), return the bytes of the JPEG file. A file that was a
         PLI before it was packed is its own original.
@@ -506,10 +510,10 @@ class Dataset:
         return _native.pli_to_jpeg(data) if original and was_jpeg else data
 
     def _head(self, i: int, field: str, nbytes: int) -> bytes:
-        """Returns the first stored bytes of an item, up to `nbytes`. Files of a folder are compared with what was listed."""
+        """Returns the first bytes of an item, up to `nbytes`. Files of a folder are compared with what was listed."""
         sample, i_field = self._sample(i), self._item_place(field)
         chosen = self._variant(sample, i_field, None)
-        whole = self._native.item(sample, i_field, chosen)["nbytes"]
+        whole = self._native.item(sample, i_field, chosen)["decoded_nbytes"]
         return self._native.read(sample, i_field, chosen, 0, min(nbytes, whole))
 
     def __len__(self) -> int:

@@ -1,0 +1,19 @@
+/* containers_kinds.c - the table of the kinds of files that are read in place. A new kind is a line
+ * here. Nothing else is in this file: tests put a table of their own in its place. */
+#include "containers/containers_kinds.h"
+
+/* clang-format off */
+const struct psti_kind psti_containers_kinds[] = {
+    {PSTI_CONTAINER_TAR, "tar", {".tar"}, {NULL}, true, NULL},
+    {PSTI_CONTAINER_ZIP, "zip", {".zip"}, {NULL}, true, NULL},
+    {PSTI_CONTAINER_PARQUET, "parquet", {".parquet"}, {NULL}, false, NULL},
+    {PSTI_CONTAINER_ARROW, "arrow", {".arrow"}, {"dataset_info.json"}, false, NULL},
+    {PSTI_CONTAINER_MDS, "mds", {".mds"}, {"index.json"}, false, NULL},
+    {PSTI_CONTAINER_TFRECORD, "tfrecord", {".tfrecord", ".tfrecords", ".tfrec"},
+     {"features.json", "dataset_info.json"}, false, NULL},
+    {PSTI_CONTAINER_LMDB, "lmdb", {".mdb", ".lmdb"}, {NULL}, false, NULL},
+    {PSTI_CONTAINER_RECORDIO, "recordio", {".rec"}, {NULL}, false, NULL},
+    {PSTI_CONTAINER_BETON, "beton", {".beton"}, {NULL}, false, NULL},
+    {PSTI_CONTAINER_NONE, NULL, {NULL}, {NULL}, false, NULL},
+};
+/* clang-format on */

@@ -1,0 +1,53 @@
+/* containers_writer_int.h - a writer of an index while it grows, for the files that make it up. */
+#ifndef PST_CONTAINERS_CONTAINERS_WRITER_INT_H
+#define PST_CONTAINERS_CONTAINERS_WRITER_INT_H
+
+#include "containers/containers_writer.h"
+
+#include "base/files/output.h"
+#include "base/hash.h"
+#include "format/format_container.h"
+
+/* One field, and where its columns grow. */
+struct psti_writer_column {
+    struct pst_field field;
+    struct psti_output rows, shapes;
+    uint64_t n_values; /* samples that have one */
+    uint64_t max_item_nbytes, max_decoded_nbytes;
+    uint64_t first_without; /* the first sample that has none; UINT64_MAX: not known of any */
+    uint32_t n_dims;
+    uint32_t shape[PST_MAX_NDIM]; /* of the first value */
+    bool shapes_differ;
+    char *classes; /* names, each with its NUL; NULL: none */
+    size_t classes_nbytes;
+};
+
+/* What items must fit into. */
+struct psti_writer_page_size {
+    uint32_t nbytes, decoded_nbytes;
+};
+
+struct psti_containers_writer {
+    char *path;
+    bool is_made, is_finished; /* the file at `path` */
+    uint64_t n_samples;
+    uint32_t n_fields, n_files;
+    uint64_t names_nbytes, values_nbytes, paths_nbytes;
+    struct psti_output names, name_offsets, values, files, paths, pages;
+    uint64_t file_nbytes;                     /* of the current file */
+    uint64_t n_pages, first_page;             /* of all files; of the current one */
+    struct psti_writer_page_size *page_sizes; /* [n_pages - first_page], of the current file */
+    size_t page_capacity;
+    uint32_t codings;
+    struct psti_writer_column columns[PST_MAX_FIELDS];
+    struct psti_hash_pair bytes;            /* the identity of the bytes */
+    char without_name[PST_MAX_FIELDS][128]; /* of the sample columns[i].first_without */
+};
+
+/* Bytes of one sample in the column of a field. */
+static inline uint64_t psti_containers_row_nbytes(const struct pst_field *field)
+{
+    return psti_format_has_items(field->type) ? PSTI_CONTAINER_ITEM_NBYTES : 8;
+}
+
+#endif
