@@ -98,8 +98,8 @@ static struct psti_suffix_use decide(const struct psti_containers_fields *fields
     psti_containers_rule(suffix, &rule);
     struct psti_suffix_use use = {
         .type = (uint8_t)rule.type, .i_field = NONE, .is_code = rule.is_code};
-    int64_t i = psti_containers_user_rules_find(fields->rules, fields->n_rules, PSTI_RULE_SUFFIXES,
-                                                suffix);
+    int64_t i =
+        psti_containers_user_rules_find(fields->rules, fields->n_rules, PSTI_RULE_SUFFIXES, suffix);
     if (i < 0)
         return use;
     const struct psti_field_rule *user = &fields->rules[i];

@@ -2,8 +2,8 @@
  * an index, or a test.
  *
  * A container is of one of two shapes. Tars and zips have members, of which containers_fields.h
- * makes fields. Tables (Parquet, Arrow, MDS, TFRecord, LMDB, RecordIO, beton) have columns, of which
- * containers_columns.h makes fields. Both end here. */
+ * makes fields. Tables (Parquet, Arrow, MDS, TFRecord, LMDB, RecordIO, beton) have columns, of
+ * which containers_columns.h makes fields. Both end here. */
 #ifndef PST_CONTAINERS_CONTAINERS_SINK_H
 #define PST_CONTAINERS_CONTAINERS_SINK_H
 

@@ -80,9 +80,8 @@ enum pst_status psti_containers_user_rules_check(const struct psti_field_rule *r
         if (status != PST_OK)
             return status;
         if (psti_containers_user_rules_find(rules, i, subject, rules[i].suffix) >= 0)
-            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                             "fields: the %s \"%.100s\" comes twice", words[subject].one,
-                             rules[i].suffix);
+            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "fields: the %s \"%.100s\" comes twice",
+                             words[subject].one, rules[i].suffix);
     }
     return PST_OK;
 }

@@ -1,5 +1,5 @@
-/* test_containers_columns.c - do columns, the user's rules and rows make the fields and samples that
- * they say, over several files? */
+/* test_containers_columns.c - do columns, the user's rules and rows make the fields and samples
+ * that they say, over several files? */
 #include "test.h"
 
 #include "base/fail.h"
@@ -103,8 +103,7 @@ static enum pst_status fake_sample(struct psti_containers_writer *writer, const 
             note(fake, " %s='%.*s'", field->name, (int)values[i].nbytes,
                  (const char *)values[i].bytes);
         else
-            note(fake, " %s=%" PRIu64 "+%" PRIu64, field->name, values[i].offset,
-                 values[i].nbytes);
+            note(fake, " %s=%" PRIu64 "+%" PRIu64, field->name, values[i].offset, values[i].nbytes);
     }
     note(fake, ";");
     return PST_OK;
@@ -153,8 +152,8 @@ static uint32_t add_type(struct table *table, const char *name, enum pst_field_t
     return add(table, &(struct psti_column){.name = name, .type = type});
 }
 
-static void add_fails(struct table *table, const struct psti_column *column,
-                      enum pst_status status, const char *text)
+static void add_fails(struct table *table, const struct psti_column *column, enum pst_status status,
+                      const char *text)
 {
     uint32_t i_field = 0;
     enum pst_status got =
@@ -170,8 +169,7 @@ static void add_fails(struct table *table, const struct psti_column *column,
 static void row_fails(struct table *table, const struct psti_container_value *values, uint32_t n,
                       enum pst_status status, const char *text)
 {
-    enum pst_status got =
-        psti_containers_columns_row(table->columns, NULL, values, n, &table->err);
+    enum pst_status got = psti_containers_columns_row(table->columns, NULL, values, n, &table->err);
     if (got != status || strstr(table->err.text, text) == NULL)
         print_error("%s: '%s' is not in '%s'\n", pst_status_name(got), text, table->err.text);
     assert_int_equal(got, status);
@@ -272,8 +270,8 @@ static void rules_name_type_and_leave_out(void **state)
     struct table table;
     open_table(&table, rules, sizeof rules / sizeof *rules);
     begin(&table, "t.tab");
-    uint32_t img = add(&table, &(struct psti_column){
-                                   .name = "img", .type = PST_FIELD_TEXT, .is_guess = true});
+    uint32_t img =
+        add(&table, &(struct psti_column){.name = "img", .type = PST_FIELD_TEXT, .is_guess = true});
     assert_int_equal(psti_containers_columns_type(table.columns, img), PST_FIELD_IMAGE);
     add_type(&table, "seg", PST_FIELD_IMAGE);
     assert_int_equal(add_type(&table, "id", PST_FIELD_INT), PSTI_COLUMN_LEFT_OUT);
@@ -311,8 +309,7 @@ static void a_rule_changes_only_what_bytes_can_be(void **state)
                 struct psti_field_rule rule = {.suffix = "c", .type = all[to]};
                 struct table table;
                 bool both = from < 6 && to < 6 && is_guess;
-                struct psti_column column = {
-                    .name = "c", .type = all[from], .is_guess = is_guess};
+                struct psti_column column = {.name = "c", .type = all[from], .is_guess = is_guess};
                 open_table(&table, &rule, 1);
                 begin(&table, "b/two.tab");
                 if (both || allowed[from][to] == '1')
@@ -419,10 +416,10 @@ static void names_of_classes_are_checked(void **state)
         int64_t n;
         enum pst_field_type type;
     } bad[] = {
-        {"a\0b", 4, 3, PST_FIELD_INT},     {"a\0b", 4, 1, PST_FIELD_INT},
-        {"a\0b", 3, 2, PST_FIELD_INT},     {"a\0", 3, 2, PST_FIELD_INT},
-        {"a\0\xff", 4, 2, PST_FIELD_INT},  {"a\0b", 4, 0, PST_FIELD_INT},
-        {"a\0b", 4, -1, PST_FIELD_INT},    {"", 0, 1, PST_FIELD_INT},
+        {"a\0b", 4, 3, PST_FIELD_INT},    {"a\0b", 4, 1, PST_FIELD_INT},
+        {"a\0b", 3, 2, PST_FIELD_INT},    {"a\0", 3, 2, PST_FIELD_INT},
+        {"a\0\xff", 4, 2, PST_FIELD_INT}, {"a\0b", 4, 0, PST_FIELD_INT},
+        {"a\0b", 4, -1, PST_FIELD_INT},   {"", 0, 1, PST_FIELD_INT},
         {"a\0b", 4, 2, PST_FIELD_FLOAT},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -447,8 +444,8 @@ static void values_are_checked(void **state)
     struct table table;
     open_table(&table, NULL, 0);
     begin(&table, "one.tab");
-    uint32_t label = add(&table, &(struct psti_column){
-                                     .name = "l", .type = PST_FIELD_INT, .n_classes = 2});
+    uint32_t label =
+        add(&table, &(struct psti_column){.name = "l", .type = PST_FIELD_INT, .n_classes = 2});
     uint32_t array = add(&table, &(struct psti_column){.name = "v",
                                                        .type = PST_FIELD_ARRAY,
                                                        .dtype = PST_DTYPE_F32,
@@ -461,11 +458,8 @@ static void values_are_checked(void **state)
         else
             row_fails(&table, &value, 1, PST_ERROR_CORRUPT, "there are the classes 0 to 1");
     }
-    struct psti_container_value value = {.i_field = array,
-                                         .nbytes = 24,
-                                         .decoded_nbytes = 24,
-                                         .ndim = 2,
-                                         .shape = {2, 3}};
+    struct psti_container_value value = {
+        .i_field = array, .nbytes = 24, .decoded_nbytes = 24, .ndim = 2, .shape = {2, 3}};
     row(&table, NULL, &value, 1);
     assert_int_equal(table.fake.n_restated, 0);
     value.decoded_nbytes = 23;
@@ -498,8 +492,8 @@ static void there_are_64_fields_at_most(void **state)
         snprintf(name, sizeof name, "c%d", i);
         add_type(&table, name, PST_FIELD_INT);
     }
-    add_fails(&table, &(struct psti_column){.name = "last", .type = PST_FIELD_INT},
-              PST_ERROR_LIMIT, "fields={\"last\": None}");
+    add_fails(&table, &(struct psti_column){.name = "last", .type = PST_FIELD_INT}, PST_ERROR_LIMIT,
+              "fields={\"last\": None}");
     psti_containers_columns_close(&table.columns);
 }
 

@@ -197,8 +197,8 @@ static enum pst_status add_field(struct psti_containers_columns *columns,
                             "as in fields={\"%.60s\": None}",
                             column->name, PST_MAX_FIELDS + 1, PST_MAX_FIELDS, column->name);
     struct psti_column_field *use = &columns->fields[columns->n_fields];
-    *use = (struct psti_column_field){
-        .field = *field, .column = number, .n_file = columns->n_files};
+    *use =
+        (struct psti_column_field){.field = *field, .column = number, .n_file = columns->n_files};
     use->classes = hash_classes(column, field);
     enum pst_status status = columns->sink.field(columns->sink.writer, field, i_field, err);
     if (status == PST_OK && *i_field >= PST_MAX_FIELDS)
@@ -236,7 +236,8 @@ static enum pst_status compare(struct psti_containers_columns *columns,
         what = "another type";
     else if (field->type == PST_FIELD_ARRAY && field->dtype != use->field.dtype)
         what = "elements of another type";
-    else if (field->n_classes != use->field.n_classes || hash_classes(column, field) != use->classes)
+    else if (field->n_classes != use->field.n_classes ||
+             hash_classes(column, field) != use->classes)
         what = "other classes";
     if (what != NULL)
         return psti_fail_at(err, PST_ERROR_CORRUPT, ROOM, columns->path, -1,
@@ -297,8 +298,8 @@ enum pst_status psti_containers_columns_add(struct psti_containers_columns *colu
     uint32_t number = 0;
     bool is_new = false;
     *i_field = PSTI_COLUMN_LEFT_OUT;
-    enum pst_status status = psti_containers_names_add(
-        &columns->names, column->name, strlen(column->name), &number, &is_new, err);
+    enum pst_status status = psti_containers_names_add(&columns->names, column->name,
+                                                       strlen(column->name), &number, &is_new, err);
     if (status != PST_OK)
         return in_file(columns, status, err);
     int64_t i = psti_containers_user_rules_find(columns->rules, columns->n_rules, PSTI_RULE_COLUMNS,

@@ -1,4 +1,5 @@
-/* containers_columns.h - makes fields of the columns of tables, by their types and the user's rules.
+/* containers_columns.h - makes fields of the columns of tables, by their types and the user's
+ * rules.
  *
  * A walk over a file of rows declares the columns of the file, and then gives the values of one row
  * after the other. It declares them anew for each file of a data set: the first file decides the
@@ -17,10 +18,10 @@ struct psti_column {
     const char *name; /* NUL-terminated, as the file writes it; made legal for the field */
     /* IMAGE, MASK, AUDIO, INT, FLOAT, BYTES, TEXT, JSON or ARRAY. */
     enum pst_field_type type;
-    enum pst_dtype dtype;         /* of an array's elements */
-    uint8_t ndim;                 /* of an array whose items all have one shape; else 0 */
+    enum pst_dtype dtype; /* of an array's elements */
+    uint8_t ndim;         /* of an array whose items all have one shape; else 0 */
     uint32_t shape[PST_MAX_NDIM];
-    int64_t n_classes;            /* of an int column: values are 0 to n_classes - 1; 0: any */
+    int64_t n_classes; /* of an int column: values are 0 to n_classes - 1; 0: any */
     /* Names of the classes: n_classes texts, each with its NUL. NULL: none. */
     const char *class_names;
     size_t class_names_nbytes;
@@ -31,8 +32,8 @@ struct psti_column {
 
 struct psti_containers_columns;
 
-/* What a file beside the shards says about them: features.json of TFDS, index.json of MDS. Its bytes
- * are not to be trusted. nbytes 0: there is none. */
+/* What a file beside the shards says about them: features.json of TFDS, index.json of MDS. Its
+ * bytes are not to be trusted. nbytes 0: there is none. */
 struct psti_table_notes {
     const char *bytes;
     size_t nbytes;

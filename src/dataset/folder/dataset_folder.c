@@ -49,7 +49,7 @@ static enum pst_status folder_sample_name(const pst_dataset *dataset, uint64_t s
     return PST_OK;
 }
 
-static void memory_item(const struct psti_column *column, size_t row, struct pst_item *item)
+static void memory_item(const struct psti_folder_column *column, size_t row, struct pst_item *item)
 {
     item->form = PST_FORM_BYTES;
     item->i_file = PST_FILE_NONE;
@@ -78,7 +78,7 @@ static enum pst_status folder_item(const pst_dataset *dataset, uint64_t sample, 
         item->nbytes = psti_dataset_files_nbytes(&folder->files, row);
         return PST_OK;
     }
-    const struct psti_column *column = &folder->columns[i_field - 1];
+    const struct psti_folder_column *column = &folder->columns[i_field - 1];
     if (column->field.type != PST_FIELD_MASK) {
         memory_item(column, row, item);
         return PST_OK;
@@ -129,7 +129,7 @@ static enum pst_status folder_file_path(const pst_dataset *dataset, uint32_t i_f
     const char *name = psti_dataset_files_name(&folder->files, row);
     size_t nbytes = 0;
     if (group > 0) {
-        const struct psti_column *column = &folder->columns[self->mask_column[group - 1]];
+        const struct psti_folder_column *column = &folder->columns[self->mask_column[group - 1]];
         nbytes = (size_t)(column->starts[row + 1] - column->starts[row]);
         name = column->values.bytes + column->starts[row];
         if (nbytes == 0)
@@ -202,7 +202,7 @@ static enum pst_status folder_read_memory(const pst_dataset *dataset, uint64_t s
                                           void *buffer, struct pst_error *err)
 {
     const struct psti_folder *folder = folder_of(dataset);
-    const struct psti_column *column = &folder->columns[i_field - 1];
+    const struct psti_folder_column *column = &folder->columns[i_field - 1];
     if (column->field.type == PST_FIELD_MASK)
         return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset", "the sample has no mask");
     if (nbytes > 0)
@@ -259,7 +259,8 @@ static void hash_run(const struct psti_label_run *run, size_t end, struct psti_h
 
 /* Adds a column's values as they lie in memory: numbers, or texts and where they end. The values of
  * a mask are its files' paths, with their sizes. */
-static void hash_values(const struct psti_column *column, size_t n, struct psti_hash_pair *hash)
+static void hash_values(const struct psti_folder_column *column, size_t n,
+                        struct psti_hash_pair *hash)
 {
     if (column->ints != NULL)
         psti_hash_pair_update(hash, column->ints, n * sizeof *column->ints);
@@ -306,7 +307,7 @@ static void make_identities(struct folder_dataset *self)
         psti_hash_pair_update(&listed, name, strlen(name) + 1);
     }
     for (uint32_t i = 0; i < folder->n_columns; i++) {
-        const struct psti_column *column = &folder->columns[i];
+        const struct psti_folder_column *column = &folder->columns[i];
         hash_values(column, folder->files.n, &listed);
         if (column->field.type == PST_FIELD_MASK)
             hash_values(column, folder->files.n, &bytes);

@@ -100,7 +100,7 @@ struct psti_label_run {
 };
 
 /* A field that is not the image. */
-struct psti_column {
+struct psti_folder_column {
     struct pst_field field;
     int64_t *ints;               /* PST_FIELD_INT: [n_rows], or */
     struct psti_label_run *runs; /* [n_runs] by first row; the first begins at row 0 */
@@ -128,7 +128,7 @@ struct psti_folder {
     uint64_t stamps;                 /* sum over all files, of their paths and stamps */
     struct psti_notices *notices;    /* NULL while there are none */
     struct psti_dataset_files files; /* rows */
-    struct psti_column *columns;
+    struct psti_folder_column *columns;
     uint32_t n_columns;
     struct psti_listing_state *listing; /* while the folder is scanned; may be NULL */
     struct psti_names classes;          /* classes of the column "label" */
@@ -137,7 +137,7 @@ struct psti_folder {
 void psti_dataset_folder_free(struct psti_folder *folder);
 
 /* The value of an int column. */
-int64_t psti_dataset_column_int(const struct psti_column *column, size_t row);
+int64_t psti_dataset_column_int(const struct psti_folder_column *column, size_t row);
 
 /* Takes down what `st` says of the file at `path`, relative to the folder, and adds the file to
  * folder->stamps. A file that was written anew, or changed in place, changes the sum. The order in
@@ -175,7 +175,8 @@ enum pst_status psti_dataset_folder_labels(struct psti_folder *folder, const cha
 /* Appends a column named `name`; its arrays are still empty. */
 enum pst_status psti_dataset_folder_add_column(struct psti_folder *folder, const char *name,
                                                enum pst_field_type type,
-                                               struct psti_column **column, struct pst_error *err);
+                                               struct psti_folder_column **column,
+                                               struct pst_error *err);
 
 /* Adds `n` to the notice of that kind and name. `path`, relative to the folder, is the first of
  * these files. It is escaped, and cut if it is too long. */

@@ -59,8 +59,9 @@ static bool file_has_colors(int root_fd, const char *path, uint8_t *head)
     return n > 0 && has_colors(head, (size_t)n);
 }
 
-static enum pst_status check_column(struct psti_folder *folder, const struct psti_column *column,
-                                    int root_fd, uint8_t *head, struct pst_error *err)
+static enum pst_status check_column(struct psti_folder *folder,
+                                    const struct psti_folder_column *column, int root_fd,
+                                    uint8_t *head, struct pst_error *err)
 {
     size_t n = folder->files.n, step = n > FILES_MAX ? n / FILES_MAX : 1;
     enum pst_status status = PST_OK;

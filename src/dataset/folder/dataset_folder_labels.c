@@ -25,7 +25,7 @@ struct guess {
     unsigned kinds;                               /* bit k: a cell of kind k was seen */
     uint64_t first_line[PSTI_DATASET_CELL_KINDS]; /* line on which kind k was first seen */
     int64_t max_int;
-    struct psti_column *column; /* second pass */
+    struct psti_folder_column *column; /* second pass */
 };
 
 struct labels {
@@ -207,7 +207,7 @@ static enum pst_status make_column(struct labels *labels, struct guess *guess)
         psti_dataset_folder_add_column(folder, guess->name, type, &guess->column, labels->sink.err);
     if (status != PST_OK)
         return status;
-    struct psti_column *column = guess->column;
+    struct psti_folder_column *column = guess->column;
     size_t n = (size_t)labels->n_rows;
     if (is_label && !by_name) /* at least 1, because 0 means "by name"; numbers out of range are
                                  refused later */
@@ -318,8 +318,8 @@ static enum pst_status fill_begin(struct psti_row_sink *sink, const char *file, 
     return psti_dataset_files_add(files, labels->file, &facts, sink->err);
 }
 
-static enum pst_status fill_label(struct labels *labels, struct psti_column *column, size_t row,
-                                  const struct psti_cell *cell)
+static enum pst_status fill_label(struct labels *labels, struct psti_folder_column *column,
+                                  size_t row, const struct psti_cell *cell)
 {
     if (column->field.n_classes == 0) {
         uint32_t number;
@@ -340,8 +340,8 @@ static enum pst_status fill_label(struct labels *labels, struct psti_column *col
     return PST_OK;
 }
 
-static enum pst_status fill_value(struct labels *labels, struct psti_column *column, size_t row,
-                                  const struct psti_cell *cell)
+static enum pst_status fill_value(struct labels *labels, struct psti_folder_column *column,
+                                  size_t row, const struct psti_cell *cell)
 {
     const char *bytes = cell->bytes;
     size_t nbytes = cell->nbytes;
@@ -371,7 +371,7 @@ static enum pst_status fill_cell(struct psti_row_sink *sink, const char *field,
     if (guess == NULL)
         return psti_dataset_folder_bad_line(sink, PST_ERROR_INTERNAL,
                                             "field \"%s\" came up in the second pass", field);
-    struct psti_column *column = guess->column;
+    struct psti_folder_column *column = guess->column;
     size_t row = labels->folder->files.n - 1;
     if (cell->kind == PSTI_DATASET_CELL_ABSENT)
         return PST_OK;
@@ -395,7 +395,7 @@ static enum pst_status fill_end(struct psti_row_sink *sink)
     size_t row = labels->folder->files.n - 1;
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < labels->n_guesses; i++) {
-        struct psti_column *column = labels->guesses[i].column;
+        struct psti_folder_column *column = labels->guesses[i].column;
         struct psti_cell cell = {.bytes = ""};
         if (labels->seen >> i & 1)
             continue;
@@ -459,7 +459,7 @@ static enum pst_status number_classes(struct labels *labels)
     if (status != PST_OK)
         return status;
     for (uint32_t c = 0; c < folder->n_columns; c++) {
-        struct psti_column *column = &folder->columns[c];
+        struct psti_folder_column *column = &folder->columns[c];
         if (strcmp(column->field.name, "label") != 0)
             continue;
         column->field.n_classes = (int64_t)folder->classes.n;
@@ -489,7 +489,7 @@ static enum pst_status check_masks(struct labels *labels)
 
 /* Notes a text column in which every value looks like an image file and the first file exists. The
  * user may have meant masks. */
-static enum pst_status note_paths(struct labels *labels, const struct psti_column *column)
+static enum pst_status note_paths(struct labels *labels, const struct psti_folder_column *column)
 {
     struct psti_folder *folder = labels->folder;
     struct stat st;

@@ -223,7 +223,7 @@ static enum pst_status no_mask(struct psti_folder *folder, const char *field, co
 
 static enum pst_status fill_column(struct psti_folder *folder, struct masks *masks,
                                    const struct psti_folder_layout *layout, const char *below,
-                                   struct psti_column *column, struct pst_error *err)
+                                   struct psti_folder_column *column, struct pst_error *err)
 {
     size_t n = folder->files.n, skip = strlen(layout->images);
     enum pst_status status = PST_OK;
@@ -259,7 +259,7 @@ static enum pst_status make_column(struct psti_folder *folder,
                                    struct masks *masks, struct pst_error *err)
 {
     const char *below = layout->masks[i].folder;
-    struct psti_column *column;
+    struct psti_folder_column *column;
     if (i > 0 && strcmp(below, layout->masks[i - 1].folder) != 0) {
         close_masks(masks);
         *masks = (struct masks){.order = NULL};
@@ -284,7 +284,7 @@ static enum pst_status make_column(struct psti_folder *folder,
 static enum pst_status add_part(struct psti_folder *folder, const char *name, size_t skip,
                                 unsigned i_part, struct pst_error *err)
 {
-    struct psti_column *column;
+    struct psti_folder_column *column;
     size_t n = folder->files.n;
     enum pst_status status =
         psti_dataset_folder_add_column(folder, name, PST_FIELD_TEXT, &column, err);

@@ -18,7 +18,7 @@
 static enum pst_status make_labels(struct psti_walk *walk)
 {
     struct psti_folder *folder = walk->folder;
-    struct psti_column *column;
+    struct psti_folder_column *column;
     uint32_t *rank = NULL;
     enum pst_status status = psti_dataset_names_sort(&folder->classes, &rank, walk->err);
     if (status != PST_OK)

@@ -22,7 +22,7 @@ enum { EXPONENT_BITS = 6, FIRST_BITS = 31, OTHER_BITS = 26 };
 void psti_dataset_folder_free(struct psti_folder *folder)
 {
     for (uint32_t i = 0; i < folder->n_columns; i++) {
-        struct psti_column *column = &folder->columns[i];
+        struct psti_folder_column *column = &folder->columns[i];
         psti_free(column->ints);
         psti_free(column->runs);
         psti_free(column->floats);
@@ -40,7 +40,8 @@ void psti_dataset_folder_free(struct psti_folder *folder)
 
 enum pst_status psti_dataset_folder_add_column(struct psti_folder *folder, const char *name,
                                                enum pst_field_type type,
-                                               struct psti_column **column, struct pst_error *err)
+                                               struct psti_folder_column **column,
+                                               struct pst_error *err)
 {
     /* Columns are allocated at their final number, so that pointers to them stay valid. */
     if (folder->columns == NULL)
@@ -210,7 +211,7 @@ struct psti_file_facts psti_dataset_files_facts(const struct psti_dataset_files 
                                     .stamp = files->briefs[i].stamp};
 }
 
-int64_t psti_dataset_column_int(const struct psti_column *column, size_t row)
+int64_t psti_dataset_column_int(const struct psti_folder_column *column, size_t row)
 {
     if (column->runs == NULL)
         return column->ints[row];
