@@ -187,11 +187,11 @@ static enum pst_status read_typed(const struct reader *reader, const struct psti
         const char *type;
         enum psti_hub_kind kind;
     } kinds[] = {
-        {"Value", PSTI_HUB_VALUE},         {"Image", PSTI_HUB_IMAGE},
-        {"Audio", PSTI_HUB_AUDIO},         {"ClassLabel", PSTI_HUB_CLASS_LABEL},
-        {"Sequence", PSTI_HUB_SEQUENCE},   {"List", PSTI_HUB_SEQUENCE},
-        {"LargeList", PSTI_HUB_SEQUENCE},  {"Array2D", PSTI_HUB_ARRAY},
-        {"Array3D", PSTI_HUB_ARRAY},       {"Array4D", PSTI_HUB_ARRAY},
+        {"Value", PSTI_HUB_VALUE},        {"Image", PSTI_HUB_IMAGE},
+        {"Audio", PSTI_HUB_AUDIO},        {"ClassLabel", PSTI_HUB_CLASS_LABEL},
+        {"Sequence", PSTI_HUB_SEQUENCE},  {"List", PSTI_HUB_SEQUENCE},
+        {"LargeList", PSTI_HUB_SEQUENCE}, {"Array2D", PSTI_HUB_ARRAY},
+        {"Array3D", PSTI_HUB_ARRAY},      {"Array4D", PSTI_HUB_ARRAY},
         {"Array5D", PSTI_HUB_ARRAY},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -341,10 +341,8 @@ enum pst_field_type psti_containers_hub_guess(const uint8_t *head, size_t n)
         size_t nbytes;
         enum pst_field_type type;
     } magics[] = {
-        {"\xff\xd8\xff", 3, PST_FIELD_IMAGE},
-        {"\x89PNG\r\n\x1a\n", 8, PST_FIELD_IMAGE},
-        {"fLaC", 4, PST_FIELD_AUDIO},
-        {"OggS", 4, PST_FIELD_AUDIO},
+        {"\xff\xd8\xff", 3, PST_FIELD_IMAGE}, {"\x89PNG\r\n\x1a\n", 8, PST_FIELD_IMAGE},
+        {"fLaC", 4, PST_FIELD_AUDIO},         {"OggS", 4, PST_FIELD_AUDIO},
         {"ID3", 3, PST_FIELD_AUDIO},
     };
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)

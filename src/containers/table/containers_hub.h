@@ -1,5 +1,5 @@
-/* containers_hub.h - what the library `datasets` of Hugging Face says of columns, and what the first
- * bytes of a value say.
+/* containers_hub.h - what the library `datasets` of Hugging Face says of columns, and what the
+ * first bytes of a value say.
  *
  * Its features are JSON: in the metadata of the schema of an Arrow or Parquet file under the key
  * "huggingface", as {"info": {"features": {...}}}, and in dataset_info.json, as {"features":
