@@ -454,19 +454,20 @@ static bool holds_data(const char *folder)
     return has;
 }
 
-static bool takes_others(void *context, const char *name, bool is_folder)
+static bool takes_tars(void *context, const char *name, bool is_folder)
 {
     (void)context;
-    return !is_folder && psti_containers_kind_of_name(name) != PSTI_CONTAINER_NONE &&
-           !is_data_name(name);
+    return !is_folder &&
+           (psti_containers_ends_with(name, ".tar") || psti_containers_ends_with(name, ".zip") ||
+            psti_containers_is_packed_name(name));
 }
 
-/* Does a folder hold shards of other kinds? */
-static bool holds_others(const char *folder)
+/* Does a folder hold tars or zips? It is theirs, whatever its card says. */
+static bool holds_tars(const char *folder)
 {
     struct psti_container_names names = {0};
     bool has =
-        psti_containers_folder(folder, takes_others, NULL, &names, NULL) == PST_OK && names.n > 0;
+        psti_containers_folder(folder, takes_tars, NULL, &names, NULL) == PST_OK && names.n > 0;
     psti_containers_paths_free(&names);
     return has;
 }
@@ -503,7 +504,7 @@ static bool names_data(const char *folder)
 bool psti_containers_hub_is_repository(const char *folder)
 {
     char path[PATH_MAX];
-    if (holds_others(folder))
+    if (holds_tars(folder))
         return false;
     bool has_data = psti_containers_join(folder, "data", path, NULL) == PST_OK && holds_data(path);
     return (has_data && !holds_data(folder)) || names_data(folder);
