@@ -1,4 +1,5 @@
-/* cpu.c - finds CPU features by the instruction cpuid, and lowers them by PENSTOCK_CPU_MASK.
+/* cpu.c - finds CPU features by the instruction cpuid (on ARM by what the kernel says), and lowers
+ * them by PENSTOCK_CPU_MASK.
  *
  * Not by __builtin_cpu_supports: its tables belong to the compiler's runtime, and that of zig,
  * which builds the wheels, leaves them empty. Bits: Intel's Software Developer's Manual, volume 2A,
@@ -10,6 +11,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -60,7 +65,8 @@ uint32_t psti_cpu_detected(void)
 #if defined(__x86_64__)
     return detect_x86();
 #elif defined(__aarch64__)
-    return PSTI_CPU_NEON; /* part of the base instruction set */
+    /* NEON is part of the base instruction set. */
+    return PSTI_CPU_NEON | ((getauxval(AT_HWCAP) & HWCAP_CRC32) != 0 ? PSTI_CPU_ARM_CRC : 0);
 #else
     return 0;
 #endif
@@ -74,7 +80,7 @@ static uint32_t allowed_by_mask(void)
     if (strcmp(mask, "c") == 0)
         return 0;
     if (strcmp(mask, "avx2") == 0)
-        return PSTI_CPU_AVX2 | PSTI_CPU_NEON;
+        return PSTI_CPU_AVX2 | PSTI_CPU_NEON | PSTI_CPU_ARM_CRC;
     return ~0u;
 }
 

@@ -12,7 +12,8 @@ enum {
     PSTI_CPU_AVX512 = 1u << 1, /* F, BW, DQ, VL, CD */
     PSTI_CPU_NEON = 1u << 2,
     /* VBMI, VBMI2, GFNI, VNNI, BITALG, VPOPCNTDQ: in Ice Lake, Zen 4 and all later CPUs */
-    PSTI_CPU_AVX512_ICL = 1u << 3
+    PSTI_CPU_AVX512_ICL = 1u << 3,
+    PSTI_CPU_ARM_CRC = 1u << 4, /* the CRC instructions of ARMv8.1, optional in ARMv8.0 */
 };
 
 /* Returns the features that were found and that the mask allows. Thread-safe; constant over the

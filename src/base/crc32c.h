@@ -1,0 +1,15 @@
+/* crc32c.h - CRC-32C (Castagnoli; RFC 3720, 12.1), the checksum of TFRecord files. It is not the
+ * CRC-32 of zip and gzip, which inflate.h has. */
+#ifndef PST_BASE_CRC32C_H
+#define PST_BASE_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* before: the sum of the bytes before these; 0 at the start. Pure; any thread. */
+uint32_t psti_crc32c(uint32_t before, const void *bytes, size_t nbytes);
+
+/* The same in plain C, which every level must equal. */
+uint32_t psti_crc32c_c(uint32_t before, const void *bytes, size_t nbytes);
+
+#endif
