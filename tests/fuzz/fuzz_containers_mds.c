@@ -1,0 +1,18 @@
+/* fuzz_containers_mds.c - anything that may be a shard of MDS. The first byte chooses the user's
+ * rules; the next two are the length of an index.json, which follows, before the shard. */
+#include "containers/mds/containers_mds.h"
+#include "fuzz/fuzz_table.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    if (nbytes < 3)
+        return 0;
+    size_t n_notes = (size_t)data[1] | (size_t)data[2] << 8;
+    if (n_notes > nbytes - 3)
+        n_notes = nbytes - 3;
+    struct psti_table_notes notes = {(const char *)data + 3, n_notes, "index.json"};
+    fuzz_walk(psti_containers_mds_walk, data + 3 + n_notes, nbytes - 3 - n_notes, &notes, data[0]);
+    return 0;
+}

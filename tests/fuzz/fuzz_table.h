@@ -1,0 +1,131 @@
+/* fuzz_table.h - a sink that checks what a walk over a table gives: fields must be legal, and
+ * values must lie in the file and have the sizes that they state. For one fuzz target each. */
+#ifndef PST_TESTS_FUZZ_TABLE_H
+#define PST_TESTS_FUZZ_TABLE_H
+
+#include "containers/table/containers_columns.h"
+#include "format/format_dataset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            abort();                                                                               \
+    } while (0)
+
+struct fuzz_table {
+    const uint8_t *data;
+    size_t nbytes;
+    struct pst_field fields[PST_MAX_FIELDS];
+    uint32_t n_fields;
+    uint64_t n_samples, sum;
+};
+
+static ssize_t fuzz_read(void *context, void *bytes, size_t nbytes, uint64_t offset)
+{
+    const struct fuzz_table *table = context;
+    CHECK(offset <= table->nbytes && nbytes <= table->nbytes - offset);
+    if (nbytes > 0)
+        memcpy(bytes, table->data + offset, nbytes);
+    return (ssize_t)nbytes;
+}
+
+static enum pst_status fuzz_field(struct psti_containers_writer *writer,
+                                  const struct pst_field *field, uint32_t *i_field,
+                                  struct pst_error *err)
+{
+    struct fuzz_table *table = (struct fuzz_table *)(void *)writer;
+    (void)err;
+    CHECK(psti_format_field_problem(field) == NULL && table->n_fields < PST_MAX_FIELDS);
+    CHECK(!psti_format_name_is_taken(table->fields, table->n_fields, field->name));
+    table->fields[table->n_fields] = *field;
+    *i_field = table->n_fields++;
+    return PST_OK;
+}
+
+static void fuzz_restate(struct psti_containers_writer *writer, uint32_t i_field,
+                         const struct pst_field *field)
+{
+    struct fuzz_table *table = (struct fuzz_table *)(void *)writer;
+    CHECK(i_field < table->n_fields && psti_format_field_problem(field) == NULL);
+    table->fields[i_field] = *field;
+}
+
+static void fuzz_value(struct fuzz_table *table, const struct psti_container_value *value)
+{
+    CHECK(value->i_field < table->n_fields);
+    const struct pst_field *field = &table->fields[value->i_field];
+    if (field->type == PST_FIELD_INT || field->type == PST_FIELD_FLOAT) {
+        CHECK(field->n_classes == 0 ||
+              (value->int_value >= 0 && value->int_value < field->n_classes));
+        return;
+    }
+    const uint8_t *bytes = value->bytes;
+    if (bytes == NULL) {
+        CHECK(value->offset <= table->nbytes && value->nbytes <= table->nbytes - value->offset);
+        bytes = table->data + value->offset;
+    } else {
+        CHECK(value->nbytes <= 1 << 16);
+    }
+    CHECK(value->decoded_nbytes == value->nbytes && value->coding == PSTI_CODING_STORED);
+    for (uint64_t i = 0; i < value->nbytes; i += 61)
+        table->sum += bytes[i];
+    if (field->type != PST_FIELD_ARRAY)
+        return;
+    uint64_t product = pst_dtype_nbytes(field->dtype);
+    for (int i = 0; i < value->ndim; i++)
+        if (value->shape[i] == 0)
+            product = 0;
+    for (int i = 0; i < value->ndim; i++)
+        product *= value->shape[i];
+    CHECK(product == value->nbytes && (field->ndim == 0 || field->ndim == value->ndim));
+}
+
+static enum pst_status fuzz_sample(struct psti_containers_writer *writer, const char *name,
+                                   const struct psti_container_value *values, uint32_t n,
+                                   struct pst_error *err)
+{
+    struct fuzz_table *table = (struct fuzz_table *)(void *)writer;
+    uint64_t seen = 0;
+    (void)err;
+    CHECK(psti_format_name_problem(name, strlen(name)) == NULL && n <= table->n_fields);
+    for (uint32_t i = 0; i < n; i++) {
+        fuzz_value(table, &values[i]);
+        CHECK((seen >> values[i].i_field & 1) == 0);
+        seen |= UINT64_C(1) << values[i].i_field;
+    }
+    table->n_samples++;
+    return PST_OK;
+}
+
+/* Walks over the bytes with the first n_rules of some rules. Errors must have a text. */
+static void fuzz_walk(psti_table_walk *walk, const uint8_t *data, size_t nbytes,
+                      const struct psti_table_notes *notes, uint32_t n_rules)
+{
+    static const struct psti_field_rule rules[] = {
+        {.suffix = "x", .type = PST_FIELD_BYTES},
+        {.suffix = "a", .type = PST_FIELD_ARRAY},
+        {.suffix = "label", .type = PST_FIELD_INT, .n_classes = 10},
+        {.suffix = "text", .is_left_out = true},
+    };
+    static struct fuzz_table table;
+    table = (struct fuzz_table){.data = data, .nbytes = nbytes};
+    struct psti_walk_source source = {
+        .read = fuzz_read, .context = &table, .nbytes = nbytes, .path = "a.file"};
+    struct psti_field_sink sink = {.field = fuzz_field,
+                                   .restate = fuzz_restate,
+                                   .sample = fuzz_sample,
+                                   .writer = (struct psti_containers_writer *)(void *)&table};
+    struct psti_containers_columns *columns = NULL;
+    struct psti_walk_counts counts = {0};
+    struct pst_error err = {0};
+    CHECK(psti_containers_columns_open(rules, n_rules % 5, &sink, &columns, &err) == PST_OK);
+    enum pst_status status = walk(&source, notes, columns, &counts, &err);
+    CHECK(status == PST_OK || (err.text[0] != '\0' && err.status == status && err.file[0] != '\0'));
+    CHECK(status != PST_OK || counts.n_samples == table.n_samples);
+    psti_containers_columns_close(&columns);
+}
+
+#endif
