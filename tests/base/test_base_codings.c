@@ -205,6 +205,26 @@ static void pieces_are_joined(void **state)
              "efgh" M "\x02\x00\x00\x60"
              "ij\0\0",
            "abcd" M "efgh" M "ij");
+    /* The item is the end of the record. */
+    JOINED(M "\x04\x00\x00\x00"
+             "abcd",
+           "bcd");
+    JOINED(M "\x04\x00\x00\x00"
+             "abcd",
+           "");
+    JOINED(M "\x04\x00\x00\x20"
+             "abcd" M "\x02\x00\x00\x60"
+             "ef\0\0",
+           "d" M "ef");
+    JOINED(M "\x04\x00\x00\x20"
+             "abcd" M "\x02\x00\x00\x60"
+             "ef\0\0",
+           "\xce"
+           "ef");
+    JOINED(M "\x04\x00\x00\x20"
+             "abcd" M "\x02\x00\x00\x60"
+             "ef\0\0",
+           "f");
 }
 
 static void pieces_that_are_wrong(void **state)
@@ -217,9 +237,6 @@ static void pieces_that_are_wrong(void **state)
                  "abcde\0\0",
                5, "ends early");
     NOT_JOINED(M "\xff\xff\xff\x1f", 5, "ends early");
-    NOT_JOINED(M "\x04\x00\x00\x00"
-                 "abcd",
-               3, "more than is stated");
     NOT_JOINED(M "\x04\x00\x00\x00"
                  "abcd",
                5, "less than is stated");
@@ -238,7 +255,6 @@ static void pieces_that_are_wrong(void **state)
     NOT_JOINED(M "\x00\x00\x00\x20" M "\x00\x00\x00\x20", 4, "not in order");
     NOT_JOINED(M "\x00\x00\x00\x20" M "\x00\x00\x00\x00", 4, "not in order");
     NOT_JOINED(M "\x00\x00\x00\x00" M "\x00\x00\x00\x00", 0, "more follows");
-    NOT_JOINED(M "\x00\x00\x00\x20" M "\x00\x00\x00\x60", 3, "more than is stated");
     NOT_JOINED(M "\x00\x00\x00\x20" M "\x00\x00\x00\x60", 5, "less than is stated");
 }
 

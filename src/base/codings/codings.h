@@ -28,7 +28,8 @@ enum pst_status psti_codings_open(struct psti_codings **out, uint32_t codings, c
 void psti_codings_close(struct psti_codings **codings);
 
 /* Decodes all of `in`, which must give exactly the n_out bytes of `out`. `out` is undefined after
- * failure; nothing behind it is written.
+ * failure; nothing behind it is written. Pieces may give more: `out` gets the last n_out bytes of
+ * the record, as what stands before them is its own header.
  *
  * PST_ERROR_CORRUPT: the bytes are damaged or cut short, or give fewer or more. PST_ERROR_MEMORY.
  * PST_ERROR_UNSUPPORTED: there is no such coding, or its library is missing. */

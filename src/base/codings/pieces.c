@@ -1,8 +1,9 @@
 /* pieces.c - joins the parts of a record of RecordIO (dmlc/recordio.h).
  *
  * Whoever writes a record cuts it where it holds the magic number at a multiple of 4, and leaves
- * that number out: between two parts it is put back. In: the parts with their headers. Out: the
- * record. No memory, any thread. */
+ * that number out: between two parts it is put back. The item is the end of the record: what stands
+ * before it is the record's own header. In: the parts with their headers. Out: the item. No memory,
+ * any thread. */
 #include "base/codings/codings.h"
 
 #include "base/bits.h"
@@ -14,42 +15,61 @@
 enum { WHOLE = 0, FIRST = 1, MIDDLE = 2, LAST = 3, HEADER_NBYTES = 8 };
 #define LENGTH_MASK ((UINT32_C(1) << 29) - 1)
 
-const char *psti_pieces_join(const uint8_t *in, size_t n_in, uint8_t *out, size_t n_out)
+/* Checks the parts, and tells how many bytes they give. */
+static const char *measure(const uint8_t *in, size_t n_in, size_t *n)
 {
-    static const char longer[] = "the parts of the record hold more than is stated";
-    size_t at = 0, n = 0;
-    for (uint32_t before = LAST; at < n_in;) {
+    *n = 0;
+    for (size_t at = 0, i = 0; at < n_in; i++) {
         if (n_in - at < HEADER_NBYTES)
             return "the parts of the record end within a header";
         uint32_t word = psti_load_u32(in + at + 4), kind = word >> 29;
         size_t nbytes = word & LENGTH_MASK, padded = (nbytes + 3) & ~(size_t)3;
+        bool begins = kind == WHOLE || kind == FIRST, ends = kind == WHOLE || kind == LAST;
         if (psti_load_u32(in + at) != MAGIC)
             return "a part of the record does not begin with the number that all begin with";
         at += HEADER_NBYTES;
         if (n_in - at < padded)
             return "a part of the record ends early";
-        bool begins = kind == WHOLE || kind == FIRST, is_first = n == 0 && at == HEADER_NBYTES;
-        if (kind > LAST || begins != is_first || (!begins && before != FIRST && before != MIDDLE))
-            return "the parts of the record are not in order";
-        if (!begins) {
-            if (n_out - n < 4)
-                return longer;
-            psti_store_u32(out + n, MAGIC);
-            n += 4;
-        }
-        if (n_out - n < nbytes)
-            return longer;
-        if (nbytes > 0)
-            memcpy(out + n, in + at, nbytes);
-        n += nbytes;
         at += padded;
-        before = kind;
-        if ((kind == WHOLE || kind == LAST) && at < n_in)
+        if (kind > LAST || begins != (i == 0))
+            return "the parts of the record are not in order";
+        if (ends && at < n_in)
             return "more follows the last part of the record";
-        if ((kind == FIRST || kind == MIDDLE) && at == n_in)
+        if (!ends && at == n_in)
             return "the last part of the record is missing";
+        *n += nbytes + (begins ? 0 : 4);
     }
-    if (n_in == 0)
-        return "the record has no parts";
-    return n < n_out ? "the parts of the record hold less than is stated" : NULL;
+    return n_in == 0 ? "the record has no parts" : NULL;
+}
+
+/* Adds bytes of the record to the item. The first *n_skip of the record are passed over. Returns
+ * where the item's next byte belongs. */
+static uint8_t *put(uint8_t *out, const uint8_t *bytes, size_t n, size_t *n_skip)
+{
+    size_t skipped = n < *n_skip ? n : *n_skip;
+    *n_skip -= skipped;
+    if (n > skipped)
+        memcpy(out, bytes + skipped, n - skipped);
+    return out + (n - skipped);
+}
+
+const char *psti_pieces_join(const uint8_t *in, size_t n_in, uint8_t *out, size_t n_out)
+{
+    size_t n = 0;
+    const char *problem = measure(in, n_in, &n);
+    if (problem == NULL && n < n_out)
+        problem = "the parts of the record hold less than is stated";
+    if (problem != NULL)
+        return problem;
+    size_t n_skip = n - n_out;
+    uint8_t magic[4];
+    psti_store_u32(magic, MAGIC);
+    for (size_t at = 0; at < n_in;) {
+        size_t nbytes = psti_load_u32(in + at + 4) & LENGTH_MASK;
+        if (at > 0)
+            out = put(out, magic, 4, &n_skip);
+        out = put(out, in + at + HEADER_NBYTES, nbytes, &n_skip);
+        at += HEADER_NBYTES + ((nbytes + 3) & ~(size_t)3);
+    }
+    return NULL;
 }
