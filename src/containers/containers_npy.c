@@ -198,6 +198,15 @@ static bool fills(const struct psti_npy *npy, uint64_t nbytes)
     return product == nbytes - npy->offset;
 }
 
+enum pst_status psti_containers_npy_dtype(const char *text, enum pst_dtype *dtype,
+                                          const char **problem)
+{
+    struct cursor cursor = {.at = text, .end = text};
+    (void)find_dtype(&cursor, text, strlen(text), dtype);
+    *problem = cursor.problem;
+    return cursor.status;
+}
+
 enum pst_status psti_containers_npy_parse(const uint8_t *head, size_t n_head, uint64_t nbytes,
                                           struct psti_npy *npy, const char **problem)
 {

@@ -27,4 +27,10 @@ struct psti_npy {
 enum pst_status psti_containers_npy_parse(const uint8_t *head, size_t n_head, uint64_t nbytes,
                                           struct psti_npy *npy, const char **problem);
 
+/* Finds the element type of a description as numpy writes it: "<f4", "|u1".
+ *
+ * *problem, and what is returned: as by psti_containers_npy_parse. */
+enum pst_status psti_containers_npy_dtype(const char *text, enum pst_dtype *dtype,
+                                          const char **problem);
+
 #endif

@@ -33,7 +33,10 @@ struct psti_container_value {
     bool is_in_page;
     uint64_t i_page;
     /* 3. Else: nbytes bytes at `offset` in the sample's file. They give decoded_nbytes, which is
-     *    nbytes unless they have a coding. */
+     *    nbytes unless they have a coding. PSTI_CODING_PIECES: the bytes are all parts of a record,
+     *    from the first one's header to the last one's padding. Joined, with the magic number put
+     *    back between each two of them, they give decoded_nbytes or more: the item is the last
+     *    decoded_nbytes of these, as what stands before it is the record's own header. */
     uint64_t offset, nbytes, decoded_nbytes;
     enum psti_coding coding;
     /* PST_FIELD_ARRAY: the shape of the elements. */

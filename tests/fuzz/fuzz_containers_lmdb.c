@@ -1,0 +1,14 @@
+/* fuzz_containers_lmdb.c - anything that may be a data file of LMDB: its pages, and the values of
+ * its entries. The first byte chooses the user's rules. */
+#include "fuzz/fuzz_rows.h"
+
+#include "containers/lmdb/containers_lmdb.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    if (nbytes > 0)
+        fuzz_rows(psti_containers_lmdb_walk, data, nbytes, NULL);
+    return 0;
+}
