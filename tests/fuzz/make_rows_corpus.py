@@ -15,6 +15,7 @@ GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "containers"
 # Folder and ending, the files, and the greatest length of a seed: what is longer is cut.
 SETS = {
     "lmdb": ("mdb", ("datum_images", "datum_floats", "keys", "names", "pickles", "several_values", "commits", "integer_keys")),
+    "recordio": ("rec", ("joined_labels", "insightface", "plain", "mixed_labels", "large_label")),
 }
 NBYTES_MAX = 24 << 10
 

@@ -7,6 +7,7 @@ pst_fuzz(fuzz_cli_json SOURCES ${cli}/json_read.c ${cli}/cli_data.c ${cli}/cli_o
 pst_fuzz(fuzz_containers_arrow LIBS pst_room_containers)
 pst_fuzz(fuzz_containers_foreign LIBS pst_room_containers)
 pst_fuzz(fuzz_containers_lmdb LIBS pst_room_containers)
+pst_fuzz(fuzz_containers_recordio LIBS pst_room_containers)
 pst_fuzz(fuzz_containers_tar LIBS pst_room_containers)
 pst_fuzz(fuzz_containers_tfrecord LIBS pst_room_containers)
 pst_fuzz(fuzz_containers_walk LIBS pst_room_containers)
