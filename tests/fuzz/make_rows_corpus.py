@@ -16,6 +16,7 @@ GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "containers"
 SETS = {
     "lmdb": ("mdb", ("datum_images", "datum_floats", "keys", "names", "pickles", "several_values", "commits", "integer_keys")),
     "recordio": ("rec", ("joined_labels", "insightface", "plain", "mixed_labels", "large_label")),
+    "beton": ("beton", ("jpegs", "pixels_ragged", "every", "custom", "empty_first", "records")),
 }
 NBYTES_MAX = 24 << 10
 
