@@ -2,18 +2,25 @@
  * here. Nothing else is in this file: tests put a table of their own in its place. */
 #include "containers/containers_kinds.h"
 
+#include "containers/arrow/containers_arrow.h"
+#include "containers/beton/containers_beton.h"
+#include "containers/lmdb/containers_lmdb.h"
+#include "containers/mds/containers_mds.h"
+#include "containers/recordio/containers_recordio.h"
+#include "containers/tfrecord/containers_tfrecord.h"
+
 /* clang-format off */
 const struct psti_kind psti_containers_kinds[] = {
     {PSTI_CONTAINER_TAR, "tar", {".tar"}, {NULL}, true, NULL},
     {PSTI_CONTAINER_ZIP, "zip", {".zip"}, {NULL}, true, NULL},
     {PSTI_CONTAINER_PARQUET, "parquet", {".parquet"}, {NULL}, false, NULL},
-    {PSTI_CONTAINER_ARROW, "arrow", {".arrow"}, {"dataset_info.json"}, false, NULL},
-    {PSTI_CONTAINER_MDS, "mds", {".mds"}, {"index.json"}, false, NULL},
+    {PSTI_CONTAINER_ARROW, "arrow", {".arrow"}, {"dataset_info.json"}, false, psti_containers_arrow_walk},
+    {PSTI_CONTAINER_MDS, "mds", {".mds"}, {"index.json"}, false, psti_containers_mds_walk},
     {PSTI_CONTAINER_TFRECORD, "tfrecord", {".tfrecord", ".tfrecords", ".tfrec"},
-     {"features.json", "dataset_info.json"}, false, NULL},
-    {PSTI_CONTAINER_LMDB, "lmdb", {".mdb", ".lmdb"}, {NULL}, false, NULL},
-    {PSTI_CONTAINER_RECORDIO, "recordio", {".rec"}, {NULL}, false, NULL},
-    {PSTI_CONTAINER_BETON, "beton", {".beton"}, {NULL}, false, NULL},
+     {"features.json", "dataset_info.json"}, false, psti_containers_tfrecord_walk},
+    {PSTI_CONTAINER_LMDB, "lmdb", {".mdb", ".lmdb"}, {NULL}, false, psti_containers_lmdb_walk},
+    {PSTI_CONTAINER_RECORDIO, "recordio", {".rec"}, {NULL}, false, psti_containers_recordio_walk},
+    {PSTI_CONTAINER_BETON, "beton", {".beton"}, {NULL}, false, psti_containers_beton_walk},
     {PSTI_CONTAINER_NONE, NULL, {NULL}, {NULL}, false, NULL},
 };
 /* clang-format on */
