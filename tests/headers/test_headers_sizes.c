@@ -23,7 +23,7 @@
     X(pst_audio_op, 124) \
     X(pst_audio_info, 40) \
     X(pst_field, 192) \
-    X(pst_item, 120) \
+    X(pst_item, 136) \
     X(pst_dataset_options, 112) \
     X(pst_field_output, 160) \
     X(pst_loader_options, 424) \

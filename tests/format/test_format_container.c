@@ -1,0 +1,182 @@
+/* test_format_container.c - rows of the index of other people's files: what is printed is parsed
+ * again, at all limits, and what cannot be is refused. */
+#include "test.h"
+
+#include "base/bits.h"
+#include "format/format_container.h"
+
+#include <string.h>
+
+static struct pst_error err;
+
+static void assert_item(const struct psti_container_item *item)
+{
+    uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
+    struct psti_container_item got;
+    psti_format_print_container_item(item, row);
+    memset(&got, 0xA5, sizeof got);
+    psti_format_parse_container_item(row, &got);
+    assert_int_equal(got.place, item->place);
+    assert_int_equal(got.coding, item->coding);
+    assert_true(got.i_page == item->i_page && got.offset == item->offset);
+    assert_true(got.nbytes == item->nbytes && got.decoded_nbytes == item->decoded_nbytes);
+    assert_true(got.sum == item->sum);
+}
+
+static void items_come_back(void **state)
+{
+    (void)state;
+    static const uint64_t offsets[] = {0, 1, 4096, PSTI_CONTAINER_OFFSET_LIMIT - 1};
+    static const uint64_t lengths[] = {1, 255, (uint64_t)1 << 31, PSTI_CONTAINER_NBYTES_LIMIT - 1};
+    for (size_t o = 0; o < 4; o++)
+        for (size_t l = 0; l < 4; l++) {
+            struct psti_container_item item = {.place = PSTI_CONTAINER_IN_FILE,
+                                               .offset = offsets[o],
+                                               .nbytes = lengths[l],
+                                               .decoded_nbytes = lengths[l],
+                                               .sum = UINT64_MAX - o};
+            assert_item(&item);
+            item.place = PSTI_CONTAINER_IN_INDEX;
+            assert_item(&item);
+            item.place = PSTI_CONTAINER_IN_PAGE;
+            item.i_page = offsets[o];
+            item.offset = offsets[o] % PSTI_CONTAINER_PAGE_LIMIT;
+            assert_item(&item);
+            item.place = PSTI_CONTAINER_IN_FILE;
+            item.i_page = 0;
+            for (int c = PST_CODING_DEFLATE; c <= PST_CODING_PIECES; c++) {
+                item.coding = (enum pst_coding)c;
+                item.decoded_nbytes = l < 3 ? lengths[l] : PSTI_CONTAINER_DECODED_LIMIT - 1;
+                assert_item(&item);
+            }
+        }
+    const struct psti_container_item missing = {.place = PSTI_CONTAINER_MISSING};
+    static const uint8_t zeros[PSTI_CONTAINER_ITEM_NBYTES];
+    uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
+    assert_item(&missing);
+    psti_format_print_container_item(&missing, row);
+    assert_memory_equal(row, zeros, sizeof row);
+    /* Nothing at the start of the values is no missing item. */
+    assert_item(&(struct psti_container_item){.place = PSTI_CONTAINER_IN_INDEX});
+    assert_item(&(struct psti_container_item){
+        .place = PSTI_CONTAINER_IN_PAGE, .nbytes = 1, .decoded_nbytes = 1});
+}
+
+static void any_bytes_are_an_item(void **state)
+{
+    (void)state;
+    uint32_t seed = 1;
+    for (int i = 0; i < 20000; i++) {
+        uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
+        struct psti_container_item item;
+        for (size_t k = 0; k < sizeof row; k++) {
+            seed = seed * 1664525 + 1013904223;
+            row[k] = i % 3 == 0 && seed >> 31 ? 0xff : (uint8_t)(seed >> 24);
+        }
+        psti_format_parse_container_item(row, &item);
+        assert_true((uint32_t)item.coding < 8);
+        assert_true(item.nbytes <= PSTI_CONTAINER_NBYTES_LIMIT);
+        assert_true(item.i_page < PSTI_CONTAINER_OFFSET_LIMIT);
+        assert_true(item.offset < PSTI_CONTAINER_OFFSET_LIMIT);
+        assert_true(item.place == PSTI_CONTAINER_IN_FILE || item.coding == PST_CODING_STORED);
+    }
+}
+
+static void pages_come_back(void **state)
+{
+    (void)state;
+    const struct psti_container_page_entry page = {.offset = (uint64_t)1 << 60,
+                                                   .nbytes = INT32_MAX,
+                                                   .decoded_nbytes = INT32_MAX - 1,
+                                                   .i_file = UINT32_MAX - 1,
+                                                   .coding = PST_CODING_ZSTD};
+    struct psti_container_page_entry got;
+    uint8_t row[PSTI_CONTAINER_PAGE_NBYTES], bad[PSTI_CONTAINER_PAGE_NBYTES];
+    psti_format_print_container_page(&page, row);
+    assert_ok(psti_format_parse_container_page(row, &got, &err));
+    assert_true(got.offset == page.offset && got.nbytes == page.nbytes);
+    assert_true(got.decoded_nbytes == page.decoded_nbytes && got.i_file == page.i_file);
+    assert_int_equal(got.coding, page.coding);
+    static const struct {
+        size_t at;
+        uint32_t value;
+    } changes[] = {
+        {8, UINT32_C(1) << 31}, {8, UINT32_MAX}, {12, UINT32_C(1) << 31}, {20, 0}, {20, 6},
+        {20, UINT32_MAX}};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        memcpy(bad, row, sizeof bad);
+        psti_store_u32(bad + changes[i].at, changes[i].value);
+        assert_int_equal(psti_format_parse_container_page(bad, &got, &err), PST_ERROR_CORRUPT);
+    }
+    for (uint32_t coding = 0; coding < 9; coding++)
+        assert_int_equal(psti_format_is_coding(coding), coding >= 1 && coding <= 5);
+}
+
+static struct psti_container_header make_header(struct psti_container_field fields[2])
+{
+    struct psti_container_header header = {.law = PSTI_CONTAINER_LAW,
+                                           .kind = 3,
+                                           .n_samples = 1000,
+                                           .n_fields = 2,
+                                           .n_files = 3,
+                                           .paths_nbytes = 30,
+                                           .names_nbytes = 9000,
+                                           .values_nbytes = 77,
+                                           .codings = 0x2a,
+                                           .n_pages = 5};
+    fields[0] = (struct psti_container_field){
+        .field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1}};
+    fields[1] = (struct psti_container_field){
+        .field = {.name = "label", .type = PST_FIELD_INT, .n_variants = 1, .n_classes = 2},
+        .classes_nbytes = 28};
+    assert_true(psti_format_container_layout(&header, fields));
+    return header;
+}
+
+static void headers_come_back_with_pages(void **state)
+{
+    (void)state;
+    struct psti_container_field fields[2];
+    struct psti_container_header header = make_header(fields), got;
+    uint8_t bytes[PSTI_INDEX_HEADER_NBYTES], printed[PSTI_INDEX_FIELD_NBYTES];
+    assert_int_equal(header.pages_offset % 64, 0);
+    assert_true(fields[1].classes_offset + 28 <= header.pages_offset);
+    assert_true(header.pages_offset + 5 * PSTI_CONTAINER_PAGE_NBYTES <= fields[0].column_offset);
+    psti_format_print_container_header(&header, bytes);
+    assert_ok(psti_format_parse_container_header(bytes, sizeof bytes, header.frame.file_nbytes,
+                                                 &got, &err));
+    assert_int_equal(got.major, 2);
+    assert_int_equal(got.codings, 0x2a);
+    assert_true(got.n_pages == 5 && got.pages_offset == header.pages_offset);
+    struct psti_container_field field;
+    psti_format_print_container_field(&fields[1], printed);
+    assert_ok(psti_format_parse_container_field(printed, &got, &field, &err));
+    assert_int_equal(field.classes_nbytes, 28);
+    /* Of version 1, and with pages outside of the file. */
+    bytes[8] = 1;
+    assert_int_equal(psti_format_parse_container_header(bytes, sizeof bytes,
+                                                        header.frame.file_nbytes, &got, &err),
+                     PST_ERROR_UNSUPPORTED);
+    static const uint64_t wrong[] = {6 << 20, UINT64_MAX, UINT64_MAX / PSTI_CONTAINER_PAGE_NBYTES};
+    for (size_t i = 0; i < 3; i++) {
+        struct psti_container_header bad = header;
+        bad.n_pages = wrong[i];
+        psti_format_print_container_header(&bad, bytes);
+        assert_int_equal(psti_format_parse_container_header(bytes, sizeof bytes,
+                                                            header.frame.file_nbytes, &got, &err),
+                         PST_ERROR_CORRUPT);
+    }
+    header.n_pages = UINT64_MAX / 16;
+    assert_false(psti_format_container_layout(&header, fields));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_come_back),
+        cmocka_unit_test(any_bytes_are_an_item),
+        cmocka_unit_test(pages_come_back),
+        cmocka_unit_test(headers_come_back_with_pages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
