@@ -316,7 +316,7 @@ static char *try(struct rows *rows, psti_table_walk *walk)
 
 void rows_flip(struct rows *rows, psti_table_walk *walk)
 {
-    for (uint32_t i = 0; i < 4000; i++) {
+    for (uint32_t i = 0; i < 1500; i++) {
         /* Half of the bits are in the first 4 KiB. */
         uint64_t random = psti_hash64(&i, sizeof i);
         size_t within = i % 2 == 0 && rows->nbytes > 4096 ? 4096 : rows->nbytes;

@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -144,7 +145,7 @@ static enum pst_status take_image(struct recordio_walk *walk, const struct recor
     if (head->flag > 0)
         return PST_OK;
     float label = head->label;
-    bool is_number = label - label == 0; /* neither NaN nor infinite */
+    bool is_number = label >= -FLT_MAX && label <= FLT_MAX;
     bool is_huge = is_number && (label >= MAX_LABEL || label <= -MAX_LABEL);
     note(&walk->huge, is_huge, i);
     note(&walk->fraction, !is_number || (!is_huge && (float)(int32_t)label != label), i);
