@@ -92,6 +92,8 @@ static enum pst_status read_metadata(const struct reader *reader, uint64_t offse
     struct psti_arrow_frames *frames = reader->frames;
     if (!psti_range_fits(offset, nbytes, reader->source->nbytes))
         return truncated(reader, offset);
+    if (nbytes == 0)
+        return corrupt(reader, offset, "this is no message of Arrow");
     if (nbytes > MESSAGE_MAX_NBYTES)
         return psti_fail_at(reader->err, PST_ERROR_LIMIT, ROOM, reader->source->path,
                             (int64_t)offset,
