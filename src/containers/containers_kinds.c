@@ -7,6 +7,7 @@
 #include "containers/lmdb/containers_lmdb.h"
 #include "containers/mds/containers_mds.h"
 #include "containers/parquet/containers_parquet.h"
+#include "containers/parquet/containers_parquet.h"
 #include "containers/recordio/containers_recordio.h"
 #include "containers/tfrecord/containers_tfrecord.h"
 
