@@ -96,7 +96,7 @@ DOORS = {
     "storage": {"storage.h"},
     "cache": {"cache.h"},
     "fleet": {"fleet.h"},
-    "containers": {"containers_fields.h", "containers_kinds.h", "list/containers_list.h", "containers_walk.h",
+    "containers": {"containers_fields.h", "list/containers_foreign.h", "list/containers_list.h", "containers_walk.h",
                    "containers_writer.h"},
     "dataset": {"dataset.h", "dataset_members.h"},
     "order": {"order.h"},

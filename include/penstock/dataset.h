@@ -137,10 +137,10 @@ struct pst_item {
      * what pst_dataset_read gives. 0 with PST_CODING_STORED: nbytes is that number. */
     uint64_t decoded_nbytes;
     enum pst_coding coding;
-    /* An item in a page, that is, in a piece of the file that holds many items and is compressed as
-     * one: `offset`, `nbytes` and `coding` are those of the page, which has page_nbytes when it is
-     * decoded. The item is decoded_nbytes of these, from page_offset on. Else both are 0. */
-    uint64_t page_nbytes, page_offset;
+    /* CRC-32 of the decoded bytes, as a zip states it. False where the item has a checksum of its
+     * stored bytes, which says more. */
+    bool has_crc32;
+    uint32_t crc32;
 };
 
 /* Progress of pst_dataset_open, pst_pack or pst_verify. */
@@ -206,7 +206,8 @@ struct pst_dataset_options {
     const struct pst_member_rule *members;
     size_t n_members;
     /* Files of others only. The index must have a checksum of each item; if it has none, all files
-     * are read once. False: items are not checked unless the index has their checksums. */
+     * are read once. False: items are not checked unless the index, or the directory of a zip, has
+     * their checksums. */
     bool sums;
     /* Plain folders: every file is looked at, also where a saved listing of the folder says that
      * nothing has changed. False: files that were rewritten in place since the listing was made are

@@ -109,9 +109,14 @@ def test_wids(tmp_path):
 
 def test_wds2idx(tmp_path):
     folder = copied_shards(tmp_path, *(f"webdataset/{name.replace('.tar', '.idx')}" for name in SHARDS))
+    assert notices(folder) == ""
     assert_equal(ps.Dataset(folder), ALL)
-    (folder / "shards-000001.idx").write_bytes((folder / "shards-000002.idx").read_bytes())
+    (folder / "shards-000002.idx").write_bytes((folder / "shards-000001.idx").read_bytes())
     shutil.rmtree(folder / ".penstock", ignore_errors=True)
+    said = notices(folder)
+    assert f"{folder}/shards-000002.idx" in said and SHARDS[2] in said
+    assert "sample 1 begins near byte 7168 in the index, 12800 in the tar" in said
+    assert said.count("begins near") == 1
     assert_equal(ps.Dataset(folder), ALL)
 
 
@@ -122,7 +127,13 @@ def test_energon(tmp_path):
     places = sorted((text.index(name), i) for i, name in enumerate(SHARDS))
     wanted = [key for _, i in places for key in ALL[2 * i:2 * i + 2]]
     assert wanted != ALL
-    assert "states" not in notices(folder)
+    assert notices(folder) == ""
+    assert_equal(ps.Dataset(folder), wanted, text="caption")
+    index = folder / f"{SHARDS[1]}.idx"
+    index.write_bytes((folder / f"{SHARDS[2]}.idx").read_bytes())
+    shutil.rmtree(folder / ".penstock", ignore_errors=True)
+    said = notices(folder)
+    assert f"{index}" in said and "sample 1 begins at byte 12800 in the index, 6656 in the tar" in said
     assert_equal(ps.Dataset(folder), wanted, text="caption")
     info = next((folder / ".nv-meta").glob(".info.*"))
     info.write_text(info.read_text().replace(" 2", " 3"))
@@ -132,5 +143,19 @@ def test_energon(tmp_path):
 
 
 def test_energon_splits(tmp_path):
+    """Each split has the shards that split.yaml gives it, in that order, and an index of its own."""
+    folder = prepared(tmp_path, "energon_splits")
     with pytest.raises(ps.errors.ArgumentError, match=r"train.*val"):
-        ps.Dataset(prepared(tmp_path, "energon_splits"))
+        ps.Dataset(folder)
+    text = (folder / ".nv-meta" / "split.yaml").read_text()
+    places = sorted((text.index(name), i) for i, name in enumerate(SHARDS))
+    of_split = {"train": [], "val": []}
+    for at, i in places:
+        of_split["val" if at > text.index("val:") else "train"] += ALL[2 * i:2 * i + 2]
+    assert (len(of_split["train"]), len(of_split["val"])) == (4, 2)
+    for split, wanted in of_split.items():
+        for _ in range(2):  # made, and found again
+            assert_equal(ps.Dataset(folder, split=split), wanted, text="caption")
+    assert len(list((folder / ".penstock").glob("tar-*.index"))) == 2
+    with pytest.raises(ps.errors.PenstockError, match=r"train.*val"):
+        ps.Dataset(folder, split="test")

@@ -43,6 +43,7 @@ struct psti_part {
     enum psti_coding coding;
     int64_t mtime;  /* seconds since 1970 */
     uint32_t check; /* a checksum that the container has of the header or the content */
+    bool has_crc32; /* `check` is the CRC-32 of the decoded content */
     /* The first bytes of the content, as it is decoded: min(decoded_nbytes, n) of them, where n is
      * what the taker of the samples wants of this suffix. */
     const uint8_t *head;

@@ -253,6 +253,8 @@ static enum pst_status take_value(struct psti_member_value *member, enum pst_fie
         .decoded_nbytes = part->decoded_nbytes,
         .coding = part->coding,
         .facts = psti_hash64(facts, sizeof facts),
+        .has_crc32 = part->has_crc32 && type != PST_FIELD_ARRAY, /* its header is left out */
+        .crc32 = part->check,
     };
     if (type == PST_FIELD_INT)
         return take_int(member, n_classes, err);

@@ -305,6 +305,7 @@ static void tell(const struct psti_member_group *group, const struct psti_kept_m
         .decoded_nbytes = member->nbytes,
         .mtime = member->mtime,
         .check = member->check,
+        .has_crc32 = group->reader->has_crc32,
     };
     if (member->extra == 0)
         return;

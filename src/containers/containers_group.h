@@ -35,6 +35,7 @@ struct psti_head_reader {
     enum pst_status (*read)(void *context, const struct psti_walk_member *member, uint32_t n,
                             const uint8_t **bytes, struct pst_error *err);
     void *context;
+    bool has_crc32; /* members' checks are the CRC-32 of their decoded content */
 };
 
 /* What was in a container. */

@@ -47,6 +47,9 @@ struct psti_container_value {
     /* What goes into the identity of the bytes beside name, field and sizes: what the container
      * knows of the item, such as its checksum and its time. Paths and inodes do not. */
     uint64_t facts;
+    /* The container states the CRC-32 of the item's decoded bytes. */
+    bool has_crc32;
+    uint32_t crc32;
 };
 
 struct psti_containers_writer;

@@ -136,7 +136,7 @@ static enum pst_status walk_zip(const struct psti_walk_source *source,
     if (zip == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "containers", "out of memory to read %s",
                          source->path);
-    struct psti_head_reader reader = {.read = read_zip_head, .context = zip};
+    struct psti_head_reader reader = {.read = read_zip_head, .context = zip, .has_crc32 = true};
     struct psti_member_group *group = NULL;
     enum pst_status status = psti_containers_zip_open(&zip->walk, source, err);
     if (status != PST_OK)

@@ -296,6 +296,18 @@ static enum pst_status check_listed(const struct stat *st, const char *path, uin
                : psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1, PSTI_STAMP_CHANGED);
 }
 
+/* Compares all decoded bytes with the CRC-32 that their container states. */
+static enum pst_status check_decoded(const struct pst_item *item, const void *bytes,
+                                     const char *path, struct pst_error *err)
+{
+    size_t nbytes = (size_t)psti_dataset_item_nbytes(item);
+    if (!item->has_crc32 || psti_crc32(0, bytes, nbytes) == item->crc32)
+        return PST_OK;
+    return psti_fail_at(err, PST_ERROR_CHECKSUM, "dataset", path, (int64_t)item->offset,
+                        "the %zu bytes of the item have another CRC-32 than their file states",
+                        nbytes);
+}
+
 static enum pst_status read_item(const pst_dataset *dataset, const struct pst_item *item,
                                  uint64_t start, uint64_t nbytes, void *buffer,
                                  struct pst_error *err)
@@ -329,6 +341,8 @@ static enum pst_status read_item(const pst_dataset *dataset, const struct pst_it
              psti_hash64(buffer, (size_t)nbytes) != item->checksum)
         status = psti_fail_at(err, PST_ERROR_CHECKSUM, "dataset", path, (int64_t)item->offset,
                               "the %" PRIu64 " stored bytes of the item were altered", nbytes);
+    else if (nbytes == item->nbytes && item->coding == PST_CODING_STORED)
+        status = check_decoded(item, buffer, path, err);
 out:
     close(fd);
     return status;
@@ -380,9 +394,9 @@ static enum pst_status read_coded(const pst_dataset *dataset, const struct pst_i
     if (status == PST_OK)
         status = read_item(dataset, &whole, 0, item->nbytes, stored, err);
     if (status == PST_OK) {
-        status = decode_item(item, stored, is_whole ? buffer : decoded, &bytes, err);
+        status = inflate_item(item, stored, is_whole ? buffer : part, err);
         if (status == PST_OK)
-            status = check_part(item, bytes, err);
+            status = check_decoded(item, is_whole ? buffer : part, NULL, err);
         if (status != PST_OK && err != NULL) {
             err->offset = (int64_t)item->offset;
             if (pst_dataset_file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK)

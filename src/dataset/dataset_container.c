@@ -226,6 +226,15 @@ static void place_item(const struct found *found, struct pst_item *item)
     item->page_offset = found->item.offset;
 }
 
+static void set_sum(const struct psti_container_field *field, uint64_t sum, struct pst_item *item)
+{
+    bool is_crc = field->sums == PSTI_CONTAINER_SUMS_CRC;
+    item->has_checksum = sum != 0 && !is_crc;
+    item->checksum = item->has_checksum ? sum : 0;
+    item->has_crc32 = sum != 0 && is_crc;
+    item->crc32 = item->has_crc32 ? (uint32_t)sum : 0;
+}
+
 static enum pst_status container_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                       uint32_t variant, struct pst_item *item,
                                       struct pst_error *err)
@@ -241,9 +250,14 @@ static enum pst_status container_item(const pst_dataset *dataset, uint64_t sampl
     if (found.item.place == PSTI_CONTAINER_MISSING)
         return PST_OK;
     item->form = psti_format_is_image(field->type) ? PST_FORM_NONE : PST_FORM_BYTES;
-    item->nbytes = found.item.nbytes;
-    if (found.item.place != PSTI_CONTAINER_IN_INDEX)
-        place_item(&found, item);
+    item->nbytes = found.nbytes;
+    if (found.place == PSTI_CONTAINER_IN_FILE) {
+        item->i_file = file_of(self, sample);
+        item->offset = found.offset;
+        item->coding = found.deflated ? PST_CODING_DEFLATE : PST_CODING_STORED;
+        item->decoded_nbytes = found.deflated ? found.decoded_nbytes : 0;
+        set_sum(&self->fields[i_field], found.sum, item);
+    }
     if (field->type != PST_FIELD_ARRAY)
         return PST_OK;
     status = read_shape(self, i_field, sample, item, err);
@@ -294,15 +308,22 @@ bool psti_dataset_can_check_bytes(const pst_dataset *dataset)
     return dataset->kind != PSTI_DATASET_CONTAINER || self_of(dataset)->header.has_sums;
 }
 
-uint32_t psti_dataset_codings(const pst_dataset *dataset)
+bool psti_dataset_can_check_field(const pst_dataset *dataset, uint32_t i_field)
 {
-    uint32_t codings = 0;
-    if (dataset->kind == PSTI_DATASET_CONTAINER)
-        return self_of(dataset)->header.codings;
-    for (uint32_t i = 0; i < dataset->n_fields; i++)
-        if (dataset->max_decoded_nbytes[i] > 0)
-            codings = psti_codings_of(PST_CODING_DEFLATE);
-    return codings;
+    return dataset->kind != PSTI_DATASET_CONTAINER ||
+           !psti_format_has_items(dataset->fields[i_field].type) ||
+           self_of(dataset)->fields[i_field].sums == PSTI_CONTAINER_SUMS_ALL;
+}
+
+enum pst_status psti_dataset_container_read(const pst_dataset *dataset, uint64_t offset,
+                                            uint64_t nbytes, void *out, struct pst_error *err)
+{
+    return get(self_of(dataset), offset, nbytes, out, err);
+}
+
+const char *psti_dataset_container_folder(const pst_dataset *dataset)
+{
+    return self_of(dataset)->folder;
 }
 
 uint64_t psti_dataset_container_column(const pst_dataset *dataset, uint32_t i_field)
@@ -626,6 +647,10 @@ static enum pst_status check_owner(int folder, int index, struct pst_error *err)
     struct stat data, st;
     if (fstat(folder, &data) != 0 || fstat(index, &st) != 0)
         return psti_fail_os(err, errno, "dataset", NULL, -1, "cannot examine an index");
+    if ((st.st_mode & S_IWOTH) != 0)
+        return psti_fail(
+            err, PST_ERROR_STATE, "dataset",
+            "everybody may write the index, so nothing that it says counts: remove it");
     if (psti_dataset_saved_owner_counts(&st, &data.st_uid))
         return PST_OK;
     return psti_fail(err, PST_ERROR_STATE, "dataset",

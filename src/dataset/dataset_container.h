@@ -37,16 +37,28 @@ enum pst_status psti_dataset_container_compare_file(const pst_dataset *dataset, 
 struct psti_container_header;
 const struct psti_container_header *psti_dataset_container_header(const pst_dataset *dataset);
 uint64_t psti_dataset_container_column(const pst_dataset *dataset, uint32_t i_field);
+/* Copies bytes of the index's payload, whose blocks are verified. */
+enum pst_status psti_dataset_container_read(const pst_dataset *dataset, uint64_t offset,
+                                            uint64_t nbytes, void *out, struct pst_error *err);
+/* The folder of the files, absolute; lives as long as the data set. */
+const char *psti_dataset_container_folder(const pst_dataset *dataset);
 uint64_t psti_dataset_container_first_sample(const pst_dataset *dataset, uint32_t i_file);
 
-/* Reads the bytes of all items and writes their sums into the index at `index_path`, which no one
- * else uses yet and whose files lie in the folder `base`. The identities stay as they are. tell: as
- * psti_dataset_saved_tell, called from time to time.
+/* Sums that are known already: [PST_MAX_FIELDS] columns, each [n_samples]; NULL: the field gets
+ * none. */
+struct psti_container_known {
+    _Atomic uint64_t *columns[PST_MAX_FIELDS];
+};
+/* Writes the sums of all items into the index at `index_path`, which no one else uses yet and whose
+ * files lie in the folder `base`. The bytes of the items are read, or, if known is not NULL, its
+ * sums are taken. The identities stay as they are. saved: it is told the progress.
  *
  * PST_ERROR_STATE: a file changed meanwhile. */
 struct psti_saved;
 enum pst_status psti_dataset_container_add_sums(const char *base, const char *index_path,
-                                                struct psti_saved *saved, struct pst_error *err);
+                                                struct psti_saved *saved,
+                                                const struct psti_container_known *known,
+                                                struct pst_error *err);
 /* The path of the index; lives as long as the data set. */
 const char *psti_dataset_container_index_path(const pst_dataset *dataset);
 /* The path of file i_file, relative to dir_fd; lives as long as the data set. */

@@ -14,7 +14,9 @@
 #include "base/files/stamp.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "containers/containers_kinds.h"
+#include "containers/containers_fields.h"
+#include "containers/list/containers_foreign.h"
+#include "containers/list/containers_list.h"
 #include "containers/containers_walk.h"
 #include "containers/containers_writer.h"
 #include "containers/list/containers_list.h"
@@ -49,11 +51,11 @@ struct making {
     char name[PSTI_SAVED_NAME_CAP]; /* of the index */
     uint8_t digest[16];             /* of shards, rules and exclusions */
     struct psti_saved *saved;
-    uint32_t i_shard;                /* that is walked */
-    struct psti_sample_taker inner;  /* takes the samples that are not left out */
-    struct psti_dataset_table table; /* of kinds that are tables */
-    struct psti_dataset_notes notes; /* beside the shard */
-    struct pst_progress progress;    /* in bytes: the number of samples is not known before */
+    uint32_t i_shard; /* that is walked */
+    uint64_t *starts; /* [n_starts]: where its samples begin, if others made an index of it */
+    size_t n_starts, starts_capacity;
+    struct psti_sample_taker inner; /* takes the samples that are not left out */
+    struct pst_progress progress;   /* in bytes: the number of samples is not known before */
     bool was_made;
 };
 
@@ -63,6 +65,7 @@ static void close_making(struct making *making)
     psti_containers_list_close(&making->list);
     psti_dataset_notes_free(&making->notes);
     psti_free(making->rules);
+    psti_free(making->starts);
 }
 
 /* The kind of all shards, which the list has found. */
@@ -231,19 +234,29 @@ static uint32_t wants(void *context, const char *suffix, uint64_t decoded_nbytes
     return making->inner.wants(making->inner.context, suffix, decoded_nbytes);
 }
 
-/* Tells of one more sample, now and then. */
-static enum pst_status count_sample(void *context, struct pst_error *err)
+/* Remembers where a sample begins, for the comparison with the index of others. */
+static enum pst_status note_start(struct making *making, uint64_t start, struct pst_error *err)
 {
-    struct making *making = context;
-    making->progress.n_done++;
-    return making->progress.n_done % 4096 == 0
-               ? psti_dataset_saved_tell(making->saved, &making->progress, err)
-               : PST_OK;
+    if (making->n_starts == making->starts_capacity) {
+        size_t capacity = making->starts_capacity == 0 ? 1024 : 2 * making->starts_capacity;
+        uint64_t *starts = psti_realloc(making->starts, capacity * sizeof *starts);
+        if (starts == NULL)
+            return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to look at an index");
+        making->starts = starts;
+        making->starts_capacity = capacity;
+    }
+    making->starts[making->n_starts++] = start;
+    return PST_OK;
 }
 
 static enum pst_status take(void *context, const struct psti_sample *sample, struct pst_error *err)
 {
     struct making *making = context;
+    if (making->list.shards[making->i_shard].index != NULL) {
+        enum pst_status status = note_start(making, sample->parts[0].header, err);
+        if (status != PST_OK)
+            return status;
+    }
     if (psti_containers_list_excludes(&making->list, making->i_shard, sample->key))
         return PST_OK;
     enum pst_status status = count_sample(making, err);
@@ -269,6 +282,26 @@ static enum pst_status sample_bytes(int fd, uint64_t nbytes, const char *path, u
     return PST_OK;
 }
 
+/* Says what the indexes of others state otherwise than the walk over the file has found. */
+static void compare_foreign(const struct making *making, const char *path,
+                            const struct psti_walk_counts *counts)
+{
+    const struct psti_container_shard *shard = &making->list.shards[making->i_shard];
+    char index[PATH_MAX];
+    struct pst_error notice;
+    if (shard->n_samples >= 0 && (uint64_t)shard->n_samples != counts->n_samples)
+        psti_log(PST_LOG_WARNING, ROOM,
+                 "%s has %" PRIu64 " samples, the index of another software states %" PRId64, path,
+                 counts->n_samples, shard->n_samples);
+    if (shard->index == NULL)
+        return;
+    int n = snprintf(index, sizeof index, "%s/%s", making->base, shard->index);
+    pst_error_clear(&notice);
+    if (n > 0 && (size_t)n < sizeof index &&
+        !psti_containers_foreign_check(index, making->starts, making->n_starts, &notice))
+        psti_log(PST_LOG_WARNING, ROOM, "%s, beside %s: %s", index, shard->path, notice.text);
+}
+
 static enum pst_status walk_file(struct making *making, struct psti_containers_writer *writer,
                                  const char *path, int fd, const struct stat *st,
                                  struct pst_error *err)
@@ -279,6 +312,7 @@ static enum pst_status walk_file(struct making *making, struct psti_containers_w
     struct psti_walk_source source = psti_containers_source_file(&fd, (uint64_t)st->st_size, path);
     struct psti_walk_counts counts = {0};
     uint64_t sampled = 0;
+    making->n_starts = 0;
     enum pst_status status = sample_bytes(fd, source.nbytes, path, &sampled, err);
     if (status == PST_OK)
         status = psti_containers_writer_file(writer, shard->path, source.nbytes,
@@ -297,10 +331,8 @@ static enum pst_status walk_file(struct making *making, struct psti_containers_w
                  "%s ends without the blocks that end a tar: it may have been cut between two "
                  "members",
                  path);
-    if (status == PST_OK && shard->n_samples >= 0 && (uint64_t)shard->n_samples != counts.n_samples)
-        psti_log(PST_LOG_WARNING, ROOM,
-                 "%s has %" PRIu64 " samples, the index of another software states %" PRId64, path,
-                 counts.n_samples, shard->n_samples);
+    if (status == PST_OK)
+        compare_foreign(making, path, &counts);
     return status;
 }
 
@@ -332,7 +364,17 @@ static enum pst_status walk_shard(struct making *making, struct psti_containers_
 static enum pst_status walk_shards(struct making *making, struct psti_containers_writer *writer,
                                    struct pst_error *err)
 {
-    enum pst_status status = PST_OK;
+    struct psti_field_sink sink = {.field = psti_containers_writer_field,
+                                   .restate = psti_containers_writer_restate,
+                                   .sample = psti_containers_writer_sample,
+                                   .writer = writer};
+    struct psti_containers_fields *fields = NULL;
+    enum pst_status status =
+        psti_containers_fields_open(making->rules, making->n_rules, &sink, &fields, err);
+    if (status == PST_OK)
+        status = psti_containers_list_indexes(&making->list, err);
+    if (status == PST_OK)
+        making->inner = psti_containers_fields_taker(fields);
     making->progress = (struct pst_progress){0};
     for (size_t i = 0; status == PST_OK && i < making->list.n_shards; i++) {
         making->i_shard = (uint32_t)i;
@@ -387,7 +429,7 @@ static enum pst_status write_index(struct making *making, struct pst_error *err)
     psti_containers_writer_close(&writer);
     if (status == PST_OK && making->options->sums)
         status = psti_dataset_container_add_sums(
-            making->base, psti_dataset_saved_temporary(making->saved), making->saved, err);
+            making->base, psti_dataset_saved_temporary(making->saved), making->saved, NULL, err);
     return status;
 }
 

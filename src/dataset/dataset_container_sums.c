@@ -1,11 +1,9 @@
 /* dataset_container_sums.c - adds the sum of each item to an index of other people's files.
  *
  * In: a finished index that nobody uses yet. The items are read in the order of the samples, which
- * is that of the files. Their rows are written back, then the checksums of the index's blocks, and
- * the header last: an index that was left in the middle does not agree with its own checksums.
- *
- * A page is decoded once for each field that has items in it: a field keeps the page of its last
- * item. Rows and pages are read past the data set, whose blocks change under it. */
+ * is that of the files; or their sums are known already (dataset_container_note.c). Their rows are
+ * written back, then the checksums of the index's blocks, and the header last: an index that was
+ * left in the middle does not agree with its own checksums. */
 #include "dataset/dataset_container.h"
 
 #include "dataset/dataset_saved.h"
@@ -43,6 +41,7 @@ struct kept_page {
 struct adding {
     pst_dataset *dataset;
     struct psti_saved *saved;
+    const struct psti_container_known *known; /* NULL: items are read */
     const char *index_path;
     int index_fd;
     int file_fd;
@@ -117,111 +116,27 @@ static enum pst_status begin_file(struct adding *adding, uint32_t i_file, struct
     return status;
 }
 
-/* Says in which file and sample something went wrong. */
-static void locate(const struct adding *adding, uint64_t sample, uint64_t offset,
-                   struct pst_error *err)
+/* got: what psti_read_at returned, with errno. */
+static enum pst_status fail_read(const struct adding *adding, uint64_t sample, uint32_t i_field,
+                                 uint64_t offset, ssize_t got, struct pst_error *err)
 {
-    if (err == NULL)
-        return;
-    psti_error_set_file(err, psti_dataset_container_file_name(adding->dataset, adding->i_file));
-    err->offset = (int64_t)offset;
-    err->sample = (int64_t)sample;
-}
-
-static enum pst_status read_file(const struct adding *adding, uint64_t sample, uint32_t i_field,
-                                 uint64_t offset, void *bytes, size_t nbytes, struct pst_error *err)
-{
-    ssize_t got = psti_read_at(adding->file_fd, bytes, nbytes, offset);
-    if (got >= 0 && (size_t)got == nbytes)
-        return PST_OK;
-    psti_fail_os(err, got < 0 ? errno : EIO, ROOM, NULL, -1,
-                 "cannot read field \"%s\" of the sample",
-                 pst_dataset_field(adding->dataset, i_field)->name);
-    locate(adding, sample, offset, err);
-    return got < 0 ? PST_ERROR_IO : PST_ERROR_TRUNCATED;
-}
-
-/* Reads what the index says of a page of the current file. */
-static enum pst_status find_page(const struct adding *adding, uint64_t i_page,
-                                 struct psti_container_page_entry *page, struct pst_error *err)
-{
-    const struct psti_container_header *header = psti_dataset_container_header(adding->dataset);
-    uint8_t bytes[PSTI_CONTAINER_PAGE_NBYTES];
-    if (i_page >= header->n_pages)
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "an item lies in no page of the index");
+    const char *path = psti_dataset_container_file_name(adding->dataset, adding->i_file);
+    const char *name = pst_dataset_field(adding->dataset, i_field)->name;
     enum pst_status status =
-        read_index(adding, header->pages_offset + i_page * PSTI_CONTAINER_PAGE_NBYTES, bytes,
-                   sizeof bytes, err);
-    if (status == PST_OK)
-        status = psti_format_parse_container_page(bytes, page, err);
-    if (status == PST_OK && page->i_file != adding->i_file)
-        status = psti_fail(err, PST_ERROR_CORRUPT, ROOM, "an item lies in a page of another file");
+        got < 0 ? psti_fail_os(err, errno, ROOM, path, (int64_t)offset,
+                               "cannot read field \"%s\" of the sample", name)
+                : psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, path, (int64_t)offset + got,
+                               "the file was cut short, within field \"%s\" of a sample", name);
+    if (err != NULL)
+        err->sample = (int64_t)sample;
     return status;
 }
 
-/* Reads the page of an item, and decodes it. */
-static enum pst_status decode_page(struct adding *adding, uint64_t sample, uint32_t i_field,
-                                   uint64_t i_page, struct pst_error *err)
+/* True if the sums of the field are written. */
+static bool takes(const struct adding *adding, uint32_t i_field)
 {
-    struct kept_page *kept = &adding->pages[i_field];
-    struct psti_container_page_entry page;
-    kept->is_there = false;
-    enum pst_status status = find_page(adding, i_page, &page, err);
-    if (status == PST_OK)
-        status = psti_buffer_reserve(&adding->stored, page.nbytes, ROOM, "of a page", err);
-    if (status == PST_OK)
-        status = psti_buffer_reserve(&kept->bytes, page.decoded_nbytes, ROOM, "of a page", err);
-    if (status == PST_OK && adding->codings == NULL)
-        status = psti_codings_open(&adding->codings, 0, ROOM, err);
-    if (status == PST_OK)
-        status =
-            read_file(adding, sample, i_field, page.offset, adding->stored.bytes, page.nbytes, err);
-    if (status != PST_OK)
-        return status;
-    status = psti_codings_decode(adding->codings, page.coding, adding->stored.bytes, page.nbytes,
-                                 kept->bytes.bytes, page.decoded_nbytes, err);
-    if (status != PST_OK)
-        locate(adding, sample, page.offset, err);
-    kept->is_there = status == PST_OK;
-    kept->i_page = i_page;
-    kept->nbytes = page.decoded_nbytes;
-    adding->progress.nbytes_in += page.nbytes;
-    return status;
-}
-
-/* The sum of an item in a page is of the item's own bytes. */
-static enum pst_status sum_paged(struct adding *adding, uint64_t sample, uint32_t i_field,
-                                 struct psti_container_item *item, struct pst_error *err)
-{
-    const struct kept_page *kept = &adding->pages[i_field];
-    enum pst_status status = PST_OK;
-    if (!kept->is_there || kept->i_page != item->i_page)
-        status = decode_page(adding, sample, i_field, item->i_page, err);
-    if (status == PST_OK && !psti_range_fits(item->offset, item->nbytes, kept->nbytes))
-        status = psti_fail(err, PST_ERROR_CORRUPT, ROOM, "an item lies outside of its page");
-    if (status == PST_OK)
-        item->sum =
-            psti_hash64((const uint8_t *)kept->bytes.bytes + item->offset, (size_t)item->nbytes);
-    return status;
-}
-
-static enum pst_status sum_stored(struct adding *adding, uint64_t sample, uint32_t i_field,
-                                  struct psti_container_item *item, struct pst_error *err)
-{
-    struct psti_hash_state hash;
-    psti_hash_begin(&hash);
-    for (uint64_t at = 0; at < item->nbytes;) {
-        size_t n = item->nbytes - at < PIECE_NBYTES ? (size_t)(item->nbytes - at) : PIECE_NBYTES;
-        enum pst_status status =
-            read_file(adding, sample, i_field, item->offset + at, adding->piece, n, err);
-        if (status != PST_OK)
-            return status;
-        psti_hash_update(&hash, adding->piece, n);
-        at += n;
-    }
-    item->sum = psti_hash_end(&hash);
-    adding->progress.nbytes_in += item->nbytes;
-    return PST_OK;
+    return psti_format_has_items(pst_dataset_field(adding->dataset, i_field)->type) &&
+           (adding->known == NULL || adding->known->columns[i_field] != NULL);
 }
 
 static enum pst_status sum_item(struct adding *adding, uint64_t sample, uint32_t i_field,
@@ -231,8 +146,22 @@ static enum pst_status sum_item(struct adding *adding, uint64_t sample, uint32_t
     psti_format_parse_container_item(row, &item);
     if (item.place != PSTI_CONTAINER_IN_FILE && item.place != PSTI_CONTAINER_IN_PAGE)
         return PST_OK;
-    enum pst_status status = (item.place == PSTI_CONTAINER_IN_PAGE ? sum_paged : sum_stored)(
-        adding, sample, i_field, &item, err);
+    if (adding->known != NULL) {
+        item.sum =
+            atomic_load_explicit(&adding->known->columns[i_field][sample], memory_order_relaxed);
+        psti_format_print_container_item(&item, row);
+        return PST_OK;
+    }
+    psti_hash_begin(&hash);
+    for (uint64_t at = 0; at < item.nbytes;) {
+        size_t n = item.nbytes - at < PIECE_NBYTES ? (size_t)(item.nbytes - at) : PIECE_NBYTES;
+        ssize_t got = psti_read_at(adding->file_fd, adding->piece, n, item.offset + at);
+        if (got < 0 || (size_t)got < n)
+            return fail_read(adding, sample, i_field, item.offset + at, got, err);
+        psti_hash_update(&hash, adding->piece, n);
+        at += n;
+    }
+    item.sum = psti_hash_end(&hash);
     item.sum += item.sum == 0; /* 0 means that it is not known */
     if (status == PST_OK)
         psti_format_print_container_item(&item, row);
@@ -245,11 +174,10 @@ static enum pst_status sum_samples(struct adding *adding, uint64_t first, uint64
 {
     enum pst_status status = PST_OK;
     for (uint32_t f = 0; status == PST_OK && f < pst_dataset_n_fields(adding->dataset); f++) {
-        enum pst_field_type type = pst_dataset_field(adding->dataset, f)->type;
         uint64_t at =
             psti_dataset_container_column(adding->dataset, f) + first * PSTI_CONTAINER_ITEM_NBYTES;
         size_t nbytes = (size_t)n * PSTI_CONTAINER_ITEM_NBYTES;
-        if (!psti_format_has_items(type))
+        if (!takes(adding, f))
             continue;
         status = read_index(adding, at, adding->rows, nbytes, err);
         for (uint64_t i = 0; status == PST_OK && i < n; i++)
@@ -273,7 +201,7 @@ static enum pst_status sum_all(struct adding *adding, struct pst_error *err)
         uint64_t first = psti_dataset_container_first_sample(adding->dataset, i);
         uint64_t end = i + 1 < n_files ? psti_dataset_container_first_sample(adding->dataset, i + 1)
                                        : n_samples;
-        status = begin_file(adding, i, err);
+        status = adding->known == NULL ? begin_file(adding, i, err) : PST_OK;
         for (uint64_t n; status == PST_OK && first < end; first += n) {
             n = end - first < CHUNK_SAMPLES ? end - first : CHUNK_SAMPLES;
             status = sum_samples(adding, first, n, err);
@@ -282,13 +210,31 @@ static enum pst_status sum_all(struct adding *adding, struct pst_error *err)
     return status == PST_OK ? end_file(adding, err) : status;
 }
 
+/* Notes in the index which fields have all sums. *all: all of them. */
+static enum pst_status mark_fields(struct adding *adding,
+                                   const struct psti_container_header *header, bool *all,
+                                   struct pst_error *err)
+{
+    const uint8_t mark = PSTI_CONTAINER_SUMS_ALL;
+    enum pst_status status = PST_OK;
+    *all = true;
+    for (uint32_t f = 0; status == PST_OK && f < header->n_fields; f++) {
+        uint64_t at = header->fields_offset + (uint64_t)f * PSTI_INDEX_FIELD_NBYTES;
+        if (takes(adding, f))
+            status = write_index(adding, at + PSTI_CONTAINER_FIELD_SUMS, &mark, 1, err);
+        else
+            *all = *all && psti_dataset_can_check_field(adding->dataset, f);
+    }
+    return status;
+}
+
 /* Writes the checksums of all blocks anew, and the header. */
 static enum pst_status seal(struct adding *adding, struct pst_error *err)
 {
     struct psti_container_header header = *psti_dataset_container_header(adding->dataset);
     struct psti_hash_state table;
     uint8_t printed[PSTI_INDEX_HEADER_NBYTES], sum[8];
-    enum pst_status status = PST_OK;
+    enum pst_status status = mark_fields(adding, &header, &header.has_sums, err);
     psti_hash_begin(&table);
     for (uint64_t i = 0; status == PST_OK && i < header.frame.n_blocks; i++) {
         uint64_t at = PSTI_INDEX_HEADER_NBYTES + i * PSTI_INDEX_BLOCK_NBYTES;
@@ -301,7 +247,6 @@ static enum pst_status seal(struct adding *adding, struct pst_error *err)
             status = write_index(adding, header.frame.blocks_offset + 8 * i, sum, sizeof sum, err);
     }
     header.frame.blocks_checksum = psti_hash_end(&table);
-    header.has_sums = true;
     psti_format_print_container_header(&header, printed);
     if (status == PST_OK)
         status = write_index(adding, 0, printed, sizeof printed, err);
@@ -312,9 +257,12 @@ static enum pst_status seal(struct adding *adding, struct pst_error *err)
 }
 
 enum pst_status psti_dataset_container_add_sums(const char *base, const char *index_path,
-                                                struct psti_saved *saved, struct pst_error *err)
+                                                struct psti_saved *saved,
+                                                const struct psti_container_known *known,
+                                                struct pst_error *err)
 {
     struct adding adding = {.saved = saved,
+                            .known = known,
                             .index_path = index_path,
                             .index_fd = -1,
                             .file_fd = -1,

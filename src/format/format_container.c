@@ -188,6 +188,7 @@ void psti_format_print_container_field(const struct psti_container_field *field,
     psti_store_u64(out + 200, field->classes_nbytes);
     psti_store_u64(out + 208, field->shapes_offset);
     psti_store_u32(out + 216, field->n_dims);
+    out[PSTI_CONTAINER_FIELD_SUMS] = (uint8_t)field->sums;
 }
 
 enum pst_status psti_format_parse_container_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
@@ -205,8 +206,12 @@ enum pst_status psti_format_parse_container_field(const uint8_t bytes[PSTI_INDEX
     field->classes_nbytes = psti_load_u64(bytes + 200);
     field->shapes_offset = psti_load_u64(bytes + 208);
     field->n_dims = psti_load_u32(bytes + 216);
+    field->sums = (enum psti_container_sums)bytes[PSTI_CONTAINER_FIELD_SUMS];
+    if (header->has_sums)
+        field->sums = PSTI_CONTAINER_SUMS_ALL;
     bool has_classes = field->classes_nbytes > 0;
     if (field->field.n_variants != 1 || field->n_dims > PST_MAX_NDIM ||
+        bytes[PSTI_CONTAINER_FIELD_SUMS] > PSTI_CONTAINER_SUMS_CRC ||
         (field->n_dims > 0 && field->field.type != PST_FIELD_ARRAY) ||
         (has_classes && (field->field.type != PST_FIELD_INT || field->field.n_classes == 0)))
         return psti_fail_at(err, PST_ERROR_CORRUPT, "format", NULL, 0,

@@ -50,6 +50,17 @@ struct psti_container_header {
     struct psti_index_frame frame;
 };
 
+/* What the sums of a field's items are. */
+enum psti_container_sums {
+    PSTI_CONTAINER_SUMS_SOME = 0, /* XXH3 of the stored bytes, where they are known */
+    PSTI_CONTAINER_SUMS_ALL = 1,  /* these, of every item in a file */
+    /* CRC-32 of the decoded bytes with PSTI_CONTAINER_CRC, as a zip states it, where it is known */
+    PSTI_CONTAINER_SUMS_CRC = 2,
+};
+#define PSTI_CONTAINER_CRC ((uint64_t)1 << 32)
+/* Where a printed field has them. */
+#define PSTI_CONTAINER_FIELD_SUMS 248
+
 struct psti_container_field {
     struct pst_field field;
     uint64_t max_item_nbytes;    /* as they are stored; in pages also the pages' */
@@ -59,6 +70,7 @@ struct psti_container_field {
     /* Arrays whose shapes differ: u32 [n_samples][n_dims] at shapes_offset. Else both are 0. */
     uint64_t shapes_offset;
     uint32_t n_dims;
+    enum psti_container_sums sums;
 };
 
 /* A file that holds samples, as it was when it was walked. */
@@ -87,11 +99,10 @@ enum psti_container_place {
 };
 struct psti_container_item {
     enum psti_container_place place;
-    enum pst_coding coding;  /* of the item itself. It may be none of those that there are */
-    uint64_t i_page;         /* in a page: its number */
-    uint64_t offset, nbytes; /* offset: in the file, in the values, or in the decoded page */
-    uint64_t decoded_nbytes; /* nbytes if it has no coding */
-    uint64_t sum;            /* XXH3 of the stored bytes, in a page of the item's; 0: not known */
+    bool deflated; /* RFC 1951 */
+    uint64_t offset, nbytes;
+    uint64_t decoded_nbytes; /* nbytes if it is not deflated */
+    uint64_t sum;            /* psti_container_field.sums says of what; 0: not known */
 };
 
 /* Places all sections. Takes the numbers and lengths of `header`, classes_nbytes and n_dims of the

@@ -9,6 +9,7 @@
 #include "base/codings/codings.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/inflate.h"
 #include "base/log.h"
 #include "dataset/dataset.h"
 #include "decode/decode_recode.h"
@@ -56,9 +57,14 @@ static enum pst_status read_bytes(const struct serve_set *set, const struct pst_
 
 static enum pst_status check(const struct pst_item *item, const void *bytes, struct pst_error *err)
 {
-    if (!item->has_checksum || psti_hash64(bytes, item->nbytes) == item->checksum)
-        return PST_OK;
-    return psti_fail(err, PST_ERROR_CHECKSUM, "serve", "the stored bytes have another checksum");
+    bool has_crc32 = item->has_crc32 && item->coding == PST_CODING_STORED; /* else clients decode */
+    if (item->has_checksum && psti_hash64(bytes, item->nbytes) != item->checksum)
+        return psti_fail(err, PST_ERROR_CHECKSUM, "serve",
+                         "the stored bytes have another checksum");
+    if (has_crc32 && psti_crc32(0, bytes, item->nbytes) != item->crc32)
+        return psti_fail(err, PST_ERROR_CHECKSUM, "serve",
+                         "the item has another CRC-32 than its file states");
+    return PST_OK;
 }
 
 /* Decodes the page of which the item is a part. *bytes: the part. The item is as it is stored

@@ -64,7 +64,7 @@ static void offsets_of_energon_are_compared(void **state)
     assert_non_null(strstr(err.text, "ends behind byte 4096"));
     put_u64(bytes + 8, 1024);
     assert_false(psti_containers_foreign_fits("i", bytes, 32, offsets, 3, &err));
-    assert_non_null(strstr(err.text, "begins at byte 1024 in the index, 1536 in the tar"));
+    assert_non_null(strstr(err.text, "sample 1 begins at byte 1024 in the index, 1536 in the tar"));
 }
 
 static void files_are_read_or_told(void **state)

@@ -10,6 +10,7 @@
 #include "containers/containers_tar.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,10 +26,19 @@ static bool differs(const char *path, struct pst_error *notice, const char *what
                     uint64_t ours)
 {
     psti_fail_at(notice, PST_ERROR_CORRUPT, ROOM, path, -1,
-                 "the index of others does not fit the tar: %s %llu in the index, %llu in the tar; "
-                 "the tar counts",
+                 "the index of others is not of this tar, or stale: %s %llu in the index, %llu in "
+                 "the tar; the tar counts",
                  what, (unsigned long long)theirs, (unsigned long long)ours);
     return false;
+}
+
+/* what: "begins at byte" and the like, of the sample with that number in the tar. */
+static bool sample_differs(const char *path, struct pst_error *notice, uint64_t sample,
+                           const char *what, uint64_t theirs, uint64_t ours)
+{
+    char text[64];
+    snprintf(text, sizeof text, "sample %llu %s", (unsigned long long)sample, what);
+    return differs(path, notice, text, theirs, ours);
 }
 
 static bool is_no_index(const char *path, struct pst_error *notice, uint64_t line)
@@ -62,11 +72,11 @@ static bool fits_offsets(const char *path, const uint8_t *bytes, size_t nbytes,
     for (uint64_t i = 0; i < n; i++) {
         uint64_t offset = read_u64(bytes + 8 * i);
         if (offset != offsets[i])
-            return differs(path, notice, "a sample begins at byte", offset, offsets[i]);
+            return sample_differs(path, notice, i, "begins at byte", offset, offsets[i]);
     }
     uint64_t last = read_u64(bytes + 8 * n);
     return n == 0 || last > offsets[n - 1] ||
-           differs(path, notice, "the last sample ends behind byte", last, offsets[n - 1]);
+           sample_differs(path, notice, n - 1, "ends behind byte", last, offsets[n - 1]);
 }
 
 /* Takes a word of a line. */
@@ -122,7 +132,7 @@ static bool fits_lines(const char *path, struct text text, const uint64_t *offse
         end_line(&text);
         bool is_behind = offset > offsets[i] && offset - offsets[i] >= PSTI_TAR_BLOCK;
         if (!is_behind || (i + 1 < n && offset > offsets[i + 1]))
-            return differs(path, notice, "a sample begins near byte", offset, offsets[i]);
+            return sample_differs(path, notice, i, "begins near byte", offset, offsets[i]);
     }
     return text.at == text.end || is_no_index(path, notice, text.line);
 }

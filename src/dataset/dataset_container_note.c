@@ -1,0 +1,297 @@
+/* dataset_container_note.c - sums of items, noted while the items are read, become part of the
+ * index.
+ *
+ * In: bytes of items, from any thread, in any order, each as often as it is read. Out: once the
+ * items of all wanted fields were noted, a copy of the index with their sums takes its place, by
+ * the rules of dataset_saved.h. The sums belong to the files as the index knows them: if one has
+ * changed, nothing is written. Data sets that are open keep the index that they have. */
+#include "dataset/dataset_container.h"
+
+#include "dataset/dataset_members.h"
+#include "dataset/dataset_saved.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/files/output.h"
+#include "base/files/read.h"
+#include "base/hash.h"
+#include "format/format_container.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ROOM "dataset"
+enum { CHUNK_SAMPLES = 1024 };
+
+struct psti_noted {
+    const pst_dataset *dataset;
+    struct psti_container_known known;
+    uint64_t nbytes; /* of the columns */
+    _Atomic uint64_t n;
+    uint64_t n_looked; /* `n` when the last look found that some are missing */
+    bool is_maker;     /* this process writes the index, and need not wait */
+};
+
+uint64_t psti_dataset_noted_nbytes(const pst_dataset *dataset, const bool wanted[PST_MAX_FIELDS])
+{
+    uint64_t column, nbytes = 0;
+    if (dataset->kind != PSTI_DATASET_CONTAINER ||
+        strncmp(psti_dataset_container_folder(dataset), "/proc/", 6) == 0)
+        return 0; /* not known by a name that lasts */
+    for (uint32_t f = 0; f < dataset->n_fields; f++)
+        if (wanted[f] && !psti_dataset_can_check_field(dataset, f) &&
+            (!psti_mul_u64(dataset->n_samples, 8, &column) ||
+             !psti_add_u64(nbytes, column, &nbytes)))
+            return UINT64_MAX;
+    return nbytes;
+}
+
+enum pst_status psti_dataset_noted_open(const pst_dataset *dataset,
+                                        const bool wanted[PST_MAX_FIELDS], struct psti_noted **out,
+                                        struct pst_error *err)
+{
+    struct psti_noted *noted = *out = psti_calloc(1, sizeof *noted);
+    if (noted == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to note sums");
+    noted->dataset = dataset;
+    for (uint32_t f = 0; f < dataset->n_fields; f++) {
+        if (!wanted[f] || psti_dataset_can_check_field(dataset, f))
+            continue;
+        noted->known.columns[f] =
+            psti_calloc((size_t)dataset->n_samples, sizeof *noted->known.columns[f]);
+        if (noted->known.columns[f] == NULL) {
+            psti_dataset_noted_close(out);
+            return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to note sums");
+        }
+    }
+    return PST_OK;
+}
+
+void psti_dataset_noted_close(struct psti_noted **noted)
+{
+    if (*noted == NULL)
+        return;
+    for (uint32_t f = 0; f < PST_MAX_FIELDS; f++)
+        psti_free((void *)(*noted)->known.columns[f]);
+    psti_free(*noted);
+    *noted = NULL;
+}
+
+void psti_dataset_noted_add(struct psti_noted *noted, uint64_t sample, uint32_t i_field,
+                            const void *bytes, uint64_t nbytes)
+{
+    _Atomic uint64_t *column = noted->known.columns[i_field];
+    if (column == NULL || atomic_load_explicit(&column[sample], memory_order_relaxed) != 0)
+        return;
+    uint64_t sum = psti_hash64(bytes, (size_t)nbytes);
+    sum += sum == 0; /* 0 means that it is not known */
+    if (atomic_exchange_explicit(&column[sample], sum, memory_order_relaxed) == 0)
+        atomic_fetch_add_explicit(&noted->n, 1, memory_order_relaxed);
+}
+
+/* Was each item of a field in a file noted? */
+static enum pst_status is_whole(const struct psti_noted *noted, uint32_t i_field, uint8_t *rows,
+                                bool *whole, struct pst_error *err)
+{
+    _Atomic uint64_t *column = noted->known.columns[i_field];
+    uint64_t n_samples = noted->dataset->n_samples;
+    uint64_t at = psti_dataset_container_column(noted->dataset, i_field);
+    for (uint64_t first = 0, n; *whole && first < n_samples; first += n) {
+        n = n_samples - first < CHUNK_SAMPLES ? n_samples - first : CHUNK_SAMPLES;
+        enum pst_status status =
+            psti_dataset_container_read(noted->dataset, at + first * PSTI_CONTAINER_ITEM_NBYTES,
+                                        n * PSTI_CONTAINER_ITEM_NBYTES, rows, err);
+        if (status != PST_OK)
+            return status;
+        for (uint64_t i = 0; *whole && i < n; i++) {
+            struct psti_container_item item;
+            psti_format_parse_container_item(rows + i * PSTI_CONTAINER_ITEM_NBYTES, &item);
+            *whole = item.place != PSTI_CONTAINER_IN_FILE ||
+                     atomic_load_explicit(&column[first + i], memory_order_relaxed) != 0;
+        }
+    }
+    return PST_OK;
+}
+
+static enum pst_status are_whole(struct psti_noted *noted, bool *whole, struct pst_error *err)
+{
+    uint64_t n = atomic_load(&noted->n);
+    *whole = n > noted->n_looked;
+    noted->n_looked = n;
+    if (!*whole)
+        return PST_OK;
+    uint8_t *rows = psti_alloc_array(CHUNK_SAMPLES, PSTI_CONTAINER_ITEM_NBYTES);
+    enum pst_status status = rows != NULL ? PST_OK
+                                          : psti_fail(err, PST_ERROR_MEMORY, ROOM,
+                                                      "no memory to look at "
+                                                      "items");
+    for (uint32_t f = 0; status == PST_OK && *whole && f < noted->dataset->n_fields; f++)
+        if (noted->known.columns[f] != NULL)
+            status = is_whole(noted, f, rows, whole, err);
+    psti_free(rows);
+    return status;
+}
+
+static enum pst_status compare_files(const struct psti_noted *noted, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < noted->dataset->n_files; i++)
+        status = psti_dataset_container_compare_file(noted->dataset, i, err);
+    return status;
+}
+
+/* The place where the data set's index lies, for others to find; PSTI_SAVED_N_PLACES: at none. */
+static unsigned place_of(const struct psti_noted *noted, struct psti_saved *saved)
+{
+    struct stat mine, st;
+    const char *path;
+    int folder, index;
+    unsigned place = PSTI_SAVED_N_PLACES;
+    if (!psti_dataset_container_fds(noted->dataset, &folder, &index) || fstat(index, &mine) != 0)
+        return place;
+    for (unsigned i = 0; i < PSTI_SAVED_N_PLACES; i++) {
+        int fd = psti_dataset_saved_find(saved, i, &st, &path);
+        if (fd < 0)
+            continue;
+        close(fd);
+        if (st.st_dev == mine.st_dev && st.st_ino == mine.st_ino)
+            place = i;
+    }
+    return place;
+}
+
+/* Header and table of blocks are copied as they lie in the file: opening the copy checks them. */
+static enum pst_status copy_part(const struct psti_noted *noted, int index, uint64_t offset,
+                                 size_t nbytes, uint8_t *piece, struct psti_output *out,
+                                 struct pst_error *err)
+{
+    const char *path = psti_dataset_container_index_path(noted->dataset);
+    ssize_t n = psti_read_at(index, piece, nbytes, offset);
+    if (n < 0)
+        return psti_fail_os(err, errno, ROOM, path, (int64_t)offset, "cannot read the index");
+    if ((size_t)n < nbytes)
+        return psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, path, (int64_t)offset,
+                            "the index was cut short");
+    return psti_output_append(out, piece, nbytes, err);
+}
+
+static enum pst_status copy_all(const struct psti_noted *noted, int index, struct psti_saved *saved,
+                                uint8_t *piece, struct psti_output *out, struct pst_error *err)
+{
+    const struct psti_container_header *header = psti_dataset_container_header(noted->dataset);
+    const struct psti_index_frame *frame = &header->frame;
+    struct pst_progress progress = {.nbytes_in = 0};
+    uint8_t printed[PSTI_INDEX_HEADER_NBYTES];
+    enum pst_status status = copy_part(noted, index, 0, PSTI_INDEX_HEADER_NBYTES, piece, out, err);
+    psti_format_print_container_header(header, printed);
+    if (status == PST_OK && memcmp(printed, piece, sizeof printed) != 0)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "a newer version made the index");
+    for (uint64_t at = PSTI_INDEX_HEADER_NBYTES, n; status == PST_OK && at < frame->blocks_offset;
+         at += n) {
+        uint64_t left = frame->blocks_offset - at;
+        n = left < PSTI_INDEX_BLOCK_NBYTES ? left : PSTI_INDEX_BLOCK_NBYTES;
+        status = psti_dataset_container_read(noted->dataset, at, n, piece, err);
+        if (status == PST_OK)
+            status = psti_output_append(out, piece, (size_t)n, err);
+        progress.nbytes_in = progress.nbytes_out = at;
+        if (status == PST_OK)
+            status = psti_dataset_saved_tell(saved, &progress, err);
+    }
+    for (uint64_t at = frame->blocks_offset, n; status == PST_OK && at < frame->file_nbytes;
+         at += n) {
+        uint64_t left = frame->file_nbytes - at;
+        n = left < PSTI_INDEX_BLOCK_NBYTES ? left : PSTI_INDEX_BLOCK_NBYTES;
+        status = copy_part(noted, index, at, (size_t)n, piece, out, err);
+    }
+    return status == PST_OK ? psti_output_flush(out, err) : status;
+}
+
+static enum pst_status copy_index(const struct psti_noted *noted, struct psti_saved *saved,
+                                  struct pst_error *err)
+{
+    struct psti_output out = {.fd = -1};
+    uint8_t *piece = psti_alloc(PSTI_INDEX_BLOCK_NBYTES);
+    int folder, index;
+    enum pst_status status =
+        piece != NULL ? PST_OK
+                      : psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to copy an index");
+    if (status == PST_OK)
+        status =
+            psti_output_prepare(&out, ROOM, psti_dataset_saved_temporary(saved), 0, 1 << 20, err);
+    if (status == PST_OK) {
+        status = psti_dataset_saved_create(saved, &out.fd, err);
+        if (status == PST_OK && psti_dataset_container_fds(noted->dataset, &folder, &index))
+            status = copy_all(noted, index, saved, piece, &out, err);
+        psti_output_close(&out);
+    }
+    psti_free(piece);
+    return status;
+}
+
+/* Another process that makes the index is not waited for. */
+static int do_not_wait(void *context, const struct pst_progress *progress)
+{
+    const struct psti_noted *noted = context;
+    (void)progress;
+    return !noted->is_maker;
+}
+
+/* Puts the index with sums in place of the one without. */
+static enum pst_status publish(struct psti_noted *noted, struct psti_saved *saved, bool *is_over,
+                               struct pst_error *err)
+{
+    const char *folder = psti_dataset_container_folder(noted->dataset);
+    enum psti_saved_turn turn = PSTI_SAVED_LOOK;
+    unsigned place = place_of(noted, saved);
+    if (place == PSTI_SAVED_N_PLACES)
+        return psti_fail(err, PST_ERROR_STATE, ROOM, "the index was made anew meanwhile");
+    enum pst_status status = psti_dataset_saved_begin(saved, &turn, err);
+    if (status == PST_ERROR_BUSY || status == PST_ERROR_CANCELLED) {
+        *is_over =
+            false; /* another process makes one: later it is there, or it is this one's turn */
+        noted->n_looked = 0;
+    }
+    if (status != PST_OK)
+        return status;
+    if (turn == PSTI_SAVED_LOOK)
+        return psti_fail(err, PST_ERROR_STATE, ROOM, "the index was made anew meanwhile");
+    if (place == 0 && !psti_dataset_saved_is_beside(saved)) { /* the one beside the data counts */
+        psti_dataset_saved_end(saved);
+        return psti_fail(err, PST_ERROR_STATE, ROOM, "no file can be made beside the index");
+    }
+    noted->is_maker = true;
+    status = copy_index(noted, saved, err);
+    if (status == PST_OK)
+        status = psti_dataset_container_add_sums(folder, psti_dataset_saved_temporary(saved), saved,
+                                                 &noted->known, err);
+    if (status == PST_OK)
+        status = psti_dataset_saved_publish(saved, err);
+    psti_dataset_saved_end(saved);
+    noted->is_maker = false;
+    return status;
+}
+
+enum pst_status psti_dataset_noted_save(struct psti_noted *noted, bool *is_over,
+                                        struct pst_error *err)
+{
+    const struct psti_saved_wait wait = {.progress = do_not_wait, .ctx = noted, .patience_ns = 1};
+    const char *path = psti_dataset_container_index_path(noted->dataset);
+    const char *slash = strrchr(path, '/');
+    struct psti_saved *saved = NULL;
+    bool whole = false;
+    enum pst_status status = are_whole(noted, &whole, err);
+    *is_over = status != PST_OK || whole;
+    if (!*is_over || status != PST_OK)
+        return status;
+    status = compare_files(noted, err);
+    if (status == PST_OK)
+        status = psti_dataset_saved_open(psti_dataset_container_folder(noted->dataset),
+                                         slash != NULL ? slash + 1 : path, &wait, &saved, err);
+    if (status == PST_OK)
+        status = publish(noted, saved, is_over, err);
+    psti_dataset_saved_close(&saved);
+    return status;
+}
