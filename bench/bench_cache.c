@@ -27,7 +27,7 @@
 #define ITEM_NBYTES 64
 #define ROUNDS 9
 
-static const struct psti_cache_shape shape = {{1}, N_ITEMS, 1, 0};
+static const struct psti_cache_shape shape = {{1}, N_ITEMS, 1, 0, false};
 
 static struct psti_cache_set *set;
 static struct psti_cache_view *view; /* NULL: the cache is this process's own */

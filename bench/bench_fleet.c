@@ -41,7 +41,7 @@ enum {
     N_PARTS = (ITEM_NBYTES + PART_NBYTES - 1) / PART_NBYTES
 };
 
-static const struct psti_cache_shape shape = {{1}, N_ITEMS, 1, 0};
+static const struct psti_cache_shape shape = {{1}, N_ITEMS, 1, 0, false};
 
 static char directory[] = "/tmp/pst-bench-fleet-XXXXXX", path[64];
 static pid_t server;

@@ -186,6 +186,9 @@ struct pst_cache_file_report {
     uint64_t file_nbytes; /* length of the file */
     uint64_t n_present;   /* pst_cache_load: items of the file that the cache had already */
     uint64_t n_refused;   /* pst_cache_load: items of the file that found no room */
+    /* pst_cache_save: items that are left out, because the index of their data set, which is in
+     * other people's files, has no checksums of items. */
+    uint64_t n_unsaved;
 };
 
 /* Writes the items of all data sets of the cache to a file, for pst_cache_load.
@@ -199,6 +202,9 @@ struct pst_cache_file_report {
  * Loaders may use the cache meanwhile. An item that they add during the call may be in the file or
  * not. The file can be read by its owner only (mode 0600). It takes as many bytes as the items with
  * 40 to 55 bytes for each, and is not kept in the page cache.
+ *
+ * Left out, with a warning in the log, are items of other people's files whose index has no
+ * checksums (pst_dataset_options.sums): nothing would tell later whether the bytes are theirs.
  *
  * path: the file to write. If something is there, it must be a plain file. A symbolic link is not
  *     followed, but refused.

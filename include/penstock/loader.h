@@ -362,7 +362,9 @@ struct pst_loader_options {
     /* Stored bytes are kept there as they are read, and taken from there from then on. It may be a
      * cache of this process (pst_cache_open) or the host's (pst_cache_open_host). NULL: none.
      * The loader has a hold of its own on it. PST_ERROR_ARGUMENT with PST_STORAGE_MEMORY, which
-     * has all bytes in memory. */
+     * has all bytes in memory. Of other people's files whose index has no checksums of items a
+     * loader with a cache of this process makes them while it reads; once it has read all items,
+     * the index gets them, at the end of the epoch or when the loader is closed. */
     struct pst_cache *cache;
     /* The form in which cache and fleet keep images and masks. Other than STORED only with one of
      * them. A re-coded item that is longer than the stored one, and finds no room, is kept as it is
@@ -913,6 +915,10 @@ struct pst_loader_stats {
     uint64_t n_merged_reads, nbytes_gap, n_ordered_reads;
     /* Why the host cache is not used now; "" if it is, or if there is none. */
     char host_reason[256];
+    /* Items that were used although the data set has no checksum of them: files of plain folders,
+     * items of other people's files whose index has none, and all items with no_verify. What a
+     * decoder compares by itself, as that of PNG does, is not looked at here. */
+    uint64_t n_unchecked;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

@@ -180,10 +180,11 @@ static PyObject *with_file(PyObject *object, PyObject *name,
     if (status != PST_OK)
         return native_raise(status, &err);
     return Py_BuildValue(
-        "{s:K,s:K,s:K,s:K,s:K,s:K}", "items", (unsigned long long)report.n_items, "nbytes",
+        "{s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "items", (unsigned long long)report.n_items, "nbytes",
         (unsigned long long)report.nbytes, "datasets", (unsigned long long)report.n_datasets,
         "file_nbytes", (unsigned long long)report.file_nbytes, "present",
-        (unsigned long long)report.n_present, "refused", (unsigned long long)report.n_refused);
+        (unsigned long long)report.n_present, "refused", (unsigned long long)report.n_refused,
+        "unsaved", (unsigned long long)report.n_unsaved);
 }
 
 static PyObject *cache_save(PyObject *object, PyObject *path)

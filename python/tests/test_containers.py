@@ -138,3 +138,15 @@ def test_the_host_service_reads_them(tars: Path, tmp_path: Path, monkeypatch: py
                 assert np.array_equal(a["index"], b["index"])
                 assert all(np.array_equal(x, y) for x, y in zip(a["image"], b["image"], strict=True))
         assert hosted.stats()["cache"]["hits"] > 0
+
+
+def test_checksums_come_with_an_epoch(tars: Path, tmp_path: Path) -> None:
+    """The first loader's items had none when it was made: they are counted, and are not saved. The second one's have them."""
+    cache = ps.Cache("64MiB")
+    for n_unchecked, n_saved in ((N, 0), (0, N)):
+        with ps.Loader(tars, batch_size=4, cache=cache) as loader:
+            for _ in loader:
+                pass
+            assert loader.stats()["storage"]["unchecked"] == n_unchecked
+        report = cache.save(tmp_path / "items.cache")
+        assert (report.items, report.unsaved) == (n_saved, N)

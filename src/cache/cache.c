@@ -104,9 +104,10 @@ void pst_cache_close(pst_cache **cache_ptr)
 static struct psti_cache_set *look(pst_cache *cache, const struct psti_cache_shape *shape)
 {
     struct psti_cache_set *set = cache->sets;
-    while (set && (memcmp(set->shape.identity, shape->identity, sizeof shape->identity) != 0 ||
-                   set->shape.n_samples != shape->n_samples ||
-                   set->shape.n_items != shape->n_items || set->shape.forms != shape->forms))
+    while (set &&
+           (memcmp(set->shape.identity, shape->identity, sizeof shape->identity) != 0 ||
+            set->shape.n_samples != shape->n_samples || set->shape.n_items != shape->n_items ||
+            set->shape.forms != shape->forms || set->shape.lacks_sums != shape->lacks_sums))
         set = set->next;
     return set;
 }

@@ -4,18 +4,21 @@
  * renamed. So the target is either the old file or the whole new one. Loaders go on meanwhile: each
  * set is held while its items are written, items are never moved, and an item that is added after
  * its place in the table was passed is not in the file. The memory needed does not depend on the
- * number of items: a block of up to PSTI_CACHE_BLOCK_ITEMS of them at a time. */
+ * number of items: a block of up to PSTI_CACHE_BLOCK_ITEMS of them at a time. Sets that lack sums
+ * are left out. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/options.h"
 #include "base/files/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -180,11 +183,20 @@ static enum pst_status append_sets(struct save *save, pst_cache *cache, struct p
     enum pst_status status = PST_OK;
     struct psti_cache_set *set = psti_cache_set_next(cache, NULL);
     while (set && status == PST_OK) {
-        status = append_set(save, set, err);
+        if (set->shape.lacks_sums)
+            save->report.n_unsaved += atomic_load(&set->n_items);
+        else
+            status = append_set(save, set, err);
         struct psti_cache_set *next = status == PST_OK ? psti_cache_set_next(cache, set) : NULL;
         psti_cache_set_drop(set);
         set = next;
     }
+    if (status == PST_OK && save->report.n_unsaved > 0)
+        psti_log(PST_LOG_WARNING, "cache",
+                 "%s: %" PRIu64 " items are not saved, because the index of their data set has no "
+                 "checksums of items to check them by later: make them (penstock index PATH "
+                 "--sums), or open the data set anew after an epoch",
+                 save->path, save->report.n_unsaved);
     return status;
 }
 

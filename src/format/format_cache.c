@@ -94,6 +94,7 @@ static enum pst_status parse_set(const uint8_t *bytes, struct psti_cache_shape *
     shape->n_samples = psti_load_u64(bytes + 24);
     shape->n_items = psti_load_u32(bytes + 32);
     shape->forms = psti_load_u64(bytes + 40);
+    shape->lacks_sums = false;
     return psti_format_cache_numbers(shape, &n)
                ? PST_OK
                : fail_at(err, PST_ERROR_CORRUPT, 24, "a data set has an impossible size");

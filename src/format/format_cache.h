@@ -31,6 +31,9 @@ struct psti_cache_shape {
     /* A number of the caller's for the forms in which it keeps items. Callers with other numbers
      * have other sets. */
     uint64_t forms;
+    /* Nothing tells if bytes are the data set's: its index has no checksums of items. Such a set is
+     * not saved, and one from a file is another one. Not part of the file. */
+    bool lacks_sums;
 };
 
 /* The header of an item, in a file and in memory. The item's bytes follow it, then zero bytes up to

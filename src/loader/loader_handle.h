@@ -29,6 +29,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* Sums of items that the loader notes for the index of other people's files (loader_noted.c). Set
+ * and closed by the caller's thread, while no worker has work. */
+struct psti_loader_noted {
+    struct psti_noted *sums; /* NULL: none are noted */
+    uint64_t nbytes;         /* charged for it */
+    bool is_over;            /* nothing is to be saved any more */
+};
+
 struct pst_loader {
     /* pst_loader_open sets these before a worker is started. They are constant from then on, but
      * for what pst_loader_set changes while no worker runs: pool, options.batch_size, plan,
@@ -65,6 +73,7 @@ struct pst_loader {
     /* Each has one owner, which its header names. */
     struct psti_loader_tiers tiers; /* where the bytes of items come from */
     struct psti_loader_kept kept;   /* what caches keep of them */
+    struct psti_loader_noted noted; /* sums of them that were noted */
     struct psti_loader_crew crew;   /* the workers */
     struct psti_loader_queue queue; /* jobs and rows on their way */
     struct psti_loader_gather gather;

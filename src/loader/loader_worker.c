@@ -306,6 +306,7 @@ void psti_loader_worker_merge(struct psti_loader_worker *worker)
     stats->n_partial_reads += worker->n_partial;
     stats->n_scaled += worker->n_scaled;
     stats->n_boxes_dropped += worker->n_boxes_dropped;
+    stats->n_unchecked += worker->n_unchecked;
     stats->n_cpu_samples += worker->n_cpu;
     stats->n_gpu_samples += placed->n_gpu;
     stats->n_gpu_fallback += placed->n_gpu_fallback;
@@ -316,7 +317,7 @@ void psti_loader_worker_merge(struct psti_loader_worker *worker)
     worker->placed = (struct psti_placed){0};
     worker->n_cpu = worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
     worker->n_units = worker->n_units_whole = worker->n_partial = worker->n_scaled = 0;
-    worker->n_libpng = worker->n_boxes_dropped = 0;
+    worker->n_libpng = worker->n_boxes_dropped = worker->n_unchecked = 0;
 }
 
 enum pst_status psti_loader_worker_run_read(struct psti_loader_worker *worker,

@@ -64,7 +64,7 @@ struct psti_loader_worker {
     /* Since the last merge: */
     struct psti_placed placed;
     uint64_t n_cpu, nbytes_decoded, n_region_fallback, decode_ns;
-    uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng, n_boxes_dropped;
+    uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng, n_boxes_dropped, n_unchecked;
     uint64_t read_here_ns;          /* part of decode_ns: reads by this thread itself */
     struct psti_meter_thread meter; /* its clocks, which any thread may read; close keeps them */
     bool has_clocks;

@@ -170,6 +170,7 @@ static void run_opening(struct psti_work *work, struct psti_worker *worker)
         if (shape.n_samples != set->shape.n_samples || shape.n_items != set->shape.n_items)
             status = psti_fail(&opening->err, PST_ERROR_CORRUPT, "serve",
                                "the client sees another number of items in this data set");
+        set->shape.lacks_sums = shape.lacks_sums;
     }
     if (status == PST_OK && set->wanted.rule_nbytes > 0)
         status = psti_loader_training_parse(set->wanted.rule, set->wanted.rule_nbytes,
@@ -234,6 +235,7 @@ enum pst_status psti_serve_set_join(struct psti_session *session,
     enum pst_status status = PST_OK;
     uint64_t n;
     memcpy(shape.identity, open->dataset.version, sizeof shape.identity);
+    shape.lacks_sums = false; /* it is known when the data set is open */
     shape.n_samples = open->n_samples;
     shape.n_items = open->n_items;
     shape.forms = open->forms;

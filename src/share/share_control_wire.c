@@ -116,6 +116,7 @@ void psti_share_put_file_report(struct psti_wire_out *out,
     psti_share_put_u64(out, report->file_nbytes);
     psti_share_put_u64(out, report->n_present);
     psti_share_put_u64(out, report->n_refused);
+    psti_share_put_u64(out, report->n_unsaved);
 }
 
 void psti_share_get_file_report(struct psti_wire_in *in, struct pst_cache_file_report *report)
@@ -126,4 +127,5 @@ void psti_share_get_file_report(struct psti_wire_in *in, struct pst_cache_file_r
     report->file_nbytes = psti_share_get_u64(in);
     report->n_present = psti_share_get_u64(in);
     report->n_refused = psti_share_get_u64(in);
+    report->n_unsaved = psti_share_get_u64(in);
 }

@@ -237,7 +237,8 @@ enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset
 void psti_share_cache_shape(const pst_dataset *dataset, struct psti_cache_shape *shape,
                             uint32_t items[PST_MAX_FIELDS])
 {
-    *shape = (struct psti_cache_shape){.n_samples = pst_dataset_count(dataset)};
+    *shape = (struct psti_cache_shape){.n_samples = pst_dataset_count(dataset),
+                                       .lacks_sums = !psti_dataset_can_check_bytes(dataset)};
     for (uint32_t i = 0; i < pst_dataset_n_fields(dataset); i++) {
         const struct pst_field *field = pst_dataset_field(dataset, i);
         items[i] = shape->n_items;

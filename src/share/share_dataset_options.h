@@ -38,8 +38,9 @@ void psti_share_get_dataset(struct psti_wire_in *in, struct psti_share_dataset *
 enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset, const int *fds,
                                         uint32_t n_fds, pst_dataset **out, struct pst_error *err);
 
-/* The shape of a data set's items in a cache: n_samples, n_items, identity. `items` receives the
- * number of each field's first variant among the items of a sample. */
+/* The shape of a data set's items in a cache: n_samples, n_items, identity; lacks_sums, if a field
+ * has no checksums. `items` receives the number of each field's first variant among the items of a
+ * sample. */
 void psti_share_cache_shape(const pst_dataset *dataset, struct psti_cache_shape *shape,
                             uint32_t items[PST_MAX_FIELDS]);
 

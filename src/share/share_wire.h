@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#define PSTI_HOST_PROTOCOL 5u /* both sides must have the same */
+#define PSTI_HOST_PROTOCOL 6u /* both sides must have the same */
 
 enum {
     PSTI_MESSAGE_HEAD_NBYTES = 24,

@@ -15,7 +15,7 @@
 
 static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint64_t n_samples)
 {
-    const struct psti_cache_shape shape = {{identity}, n_samples, 1, 0};
+    const struct psti_cache_shape shape = {{identity}, n_samples, 1, 0, false};
     struct psti_cache_set *set = NULL;
     struct pst_error err;
     assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
@@ -134,7 +134,7 @@ static void test_shorter_items_and_forms(void **state)
         assert_int_equal(span.form, 1 + i % 3);
         assert_memory_equal(span.bytes, bytes, SHORT - i);
     }
-    const struct psti_cache_shape shape = {{1}, N, 1, 5};
+    const struct psti_cache_shape shape = {{1}, N, 1, 5, false};
     assert_ok(psti_cache_set_open(cache, &shape, &other, &err));
     assert_int_equal(use_of(cache).n_datasets, 2);
     assert_int_equal(psti_cache_ask(other, 0, 0, LONG, &span), PSTI_CACHE_ADMIT);
@@ -167,7 +167,7 @@ static void test_variants_are_items_of_their_own(void **state)
 {
     (void)state;
     pst_cache *cache = open_cache(MIB);
-    const struct psti_cache_shape shape = {{7}, 10, 3, 0};
+    const struct psti_cache_shape shape = {{7}, 10, 3, 0, false};
     struct psti_cache_set *set = NULL;
     struct psti_cache_span span;
     struct pst_error err;
@@ -243,7 +243,7 @@ static void test_what_cannot_be(void **state)
     pst_cache_close(NULL);
     cache = open_cache(MIB);
     struct psti_cache_set *set = NULL;
-    struct psti_cache_shape shape = {{0}, MIB, 1, 0}; /* a table of 8 MiB */
+    struct psti_cache_shape shape = {{0}, MIB, 1, 0, false}; /* a table of 8 MiB */
     assert_int_equal(psti_cache_set_open(cache, &shape, &set, &err), PST_ERROR_LIMIT);
     shape.n_samples = UINT64_MAX / 4;
     shape.n_items = 8;
@@ -261,7 +261,7 @@ static void test_no_memory(void **state)
     struct pst_error err;
     for (uint64_t n = 1;; n++) {
         const struct pst_cache_options options = {sizeof options, 4 * MIB};
-        const struct psti_cache_shape shape = {{1}, 4, 1, 0};
+        const struct psti_cache_shape shape = {{1}, 4, 1, 0, false};
         pst_cache *cache = NULL;
         struct psti_cache_set *set = NULL;
         struct psti_cache_span span;

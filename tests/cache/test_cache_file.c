@@ -81,7 +81,7 @@ static void write_file(const char *to, const void *bytes, size_t nbytes)
 static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint64_t n_samples,
                                        uint32_t n_items)
 {
-    const struct psti_cache_shape shape = {{identity}, n_samples, n_items, 0};
+    const struct psti_cache_shape shape = {{identity}, n_samples, n_items, 0, false};
     struct psti_cache_set *set = NULL;
     struct pst_error err;
     assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
@@ -399,7 +399,7 @@ static void forge_record(struct forged *forged, const struct psti_cache_record *
 static void forge_set(struct forged *forged, uint64_t n_samples, uint32_t n_items)
 {
     const struct psti_cache_record record = {PSTI_CACHE_RECORD_SET,
-                                             .set = {{1}, n_samples, n_items, 0}};
+                                             .set = {{1}, n_samples, n_items, 0, false}};
     forge_record(forged, &record);
     forged->n_sets++;
 }
@@ -500,7 +500,7 @@ static void test_forged(void **state)
         assert_int_equal(forge_end(&forged, 0, 0, 0), PST_ERROR_CORRUPT);
     }
     const struct psti_cache_record unknown = {(enum psti_cache_record_kind)4,
-                                              .set = {{0}, 0, 0, 0}};
+                                              .set = {{0}, 0, 0, 0, false}};
     forge_begin(&forged);
     forge_record(&forged, &unknown);
     assert_int_equal(forge_end(&forged, 0, 0, 0), PST_ERROR_CORRUPT);
@@ -808,7 +808,7 @@ static void test_threads(void **state)
 static void test_forms(void **state)
 {
     (void)state;
-    const struct psti_cache_shape shape = {{9}, 4, 1, 77};
+    const struct psti_cache_shape shape = {{9}, 4, 1, 77, false};
     static const unsigned char bytes[100] = {1, 2, 3};
     const struct psti_cache_span recoded = {bytes, 60, 6};
     struct psti_cache_set *set = NULL;

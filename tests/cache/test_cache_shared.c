@@ -16,7 +16,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-static const struct psti_cache_shape shape = {{7}, 100, 2, 0};
+static const struct psti_cache_shape shape = {{7}, 100, 2, 0, false};
 
 static pst_cache *open_shared(uint64_t nbytes)
 {
@@ -28,7 +28,7 @@ static pst_cache *open_shared(uint64_t nbytes)
 
 static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint64_t n_samples)
 {
-    const struct psti_cache_shape mine = {{identity}, n_samples, 2, 0};
+    const struct psti_cache_shape mine = {{identity}, n_samples, 2, 0, false};
     struct psti_cache_set *set = NULL;
     struct pst_error err;
     enum pst_status status = psti_cache_set_open(cache, &mine, &set, &err);
@@ -273,7 +273,7 @@ static void views_of_other_files_are_refused(void **state)
     pst_cache *cache = open_shared(MIB);
     struct psti_cache_set *set = open_set(cache, 7, 100);
     const struct psti_cache_export good = psti_cache_set_export(set);
-    const struct psti_cache_shape larger = {{7}, 101, 2, 0};
+    const struct psti_cache_shape larger = {{7}, 101, 2, 0, false};
     for (int i = 0; i < 5; i++) {
         struct psti_cache_export from = good;
         from.table_fd =

@@ -71,7 +71,7 @@ static void test_threads(void **state)
     struct work work[N_THREADS];
     pthread_t threads[N_THREADS];
     struct pst_error err;
-    const struct psti_cache_shape shape = {{1}, N_SAMPLES, 1, 0};
+    const struct psti_cache_shape shape = {{1}, N_SAMPLES, 1, 0, false};
     pst_cache *cache = open_cache(LIMIT);
     struct psti_cache_set *set = NULL;
     assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
@@ -108,7 +108,8 @@ static void open_and_close(void *arg)
     const struct openers *openers = arg;
     struct pst_error err;
     for (unsigned i = 0; i < 200; i++) {
-        const struct psti_cache_shape shape = {{(uint8_t)((openers->identity + i) % 5)}, 16, 1, 0};
+        const struct psti_cache_shape shape = {
+            {(uint8_t)((openers->identity + i) % 5)}, 16, 1, 0, false};
         struct psti_cache_set *set = NULL;
         struct psti_cache_span span;
         static const char bytes[300000] = {1};

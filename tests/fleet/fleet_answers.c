@@ -37,7 +37,7 @@ static uint8_t byte_of(uint32_t item, uint64_t at) { return (uint8_t)((item + 1)
 
 static void open_all(void)
 {
-    static const struct psti_cache_shape shape = {{7, 8, 9}, 100, 1, 0};
+    static const struct psti_cache_shape shape = {{7, 8, 9}, 100, 1, 0, false};
     if (set)
         return;
     fleet.pid = getpid();

@@ -26,7 +26,7 @@ void write_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-const struct psti_cache_shape shape = {{1, 2, 3}, N, 2, 0};
+const struct psti_cache_shape shape = {{1, 2, 3}, N, 2, 0, false};
 
 struct psti_fleet_set *open_set(pst_fleet *fleet, const struct psti_cache_shape *of)
 {

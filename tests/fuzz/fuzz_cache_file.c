@@ -79,7 +79,7 @@ static void use(pst_cache *cache, const struct pst_cache_stats *stats)
 static void try_bytes(const uint8_t *bytes, size_t nbytes)
 {
     const struct pst_cache_options options = {sizeof options, (uint64_t)1 << 20};
-    const struct psti_cache_shape shape = {{1}, 4, 2, 0};
+    const struct psti_cache_shape shape = {{1}, 4, 2, 0, false};
     struct pst_cache_stats before, after;
     struct psti_cache_span span;
     struct psti_cache_set *set = NULL;

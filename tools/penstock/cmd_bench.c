@@ -171,6 +171,7 @@ static void print_json(const struct bench *bench, const struct pst_loader_stats 
     cli_json_uint(&json, "units_decoded", s->n_units_decoded);
     cli_json_uint(&json, "units_whole", s->n_units_whole);
     cli_json_uint(&json, "partial_reads", s->n_partial_reads);
+    cli_json_uint(&json, "unchecked", s->n_unchecked);
     cli_json_close(&json, '}');
 }
 
@@ -215,6 +216,8 @@ static void print_text(const struct bench *bench, const struct pst_loader_stats 
         printf("; %.0f %% of PLI units decoded, %llu images read in part",
                100 * (double)s->n_units_decoded / (double)s->n_units_whole,
                (unsigned long long)s->n_partial_reads);
+    if (s->n_unchecked > 0)
+        printf("; %llu items had no checksum to compare", (unsigned long long)s->n_unchecked);
     putchar('\n');
     for (uint32_t i = 0; pst_fallback_name(i) != NULL; i++)
         if (s->fallbacks[i] > 0)

@@ -49,6 +49,7 @@ static void tell_file(const struct cli *cli, const struct pst_cache_file_report 
         cli_json_uint(&json, "file_nbytes", report->file_nbytes);
         cli_json_uint(&json, "present", report->n_present);
         cli_json_uint(&json, "refused", report->n_refused);
+        cli_json_uint(&json, "unsaved", report->n_unsaved);
         cli_json_close(&json, '}');
         putchar('\n');
         return;
@@ -59,6 +60,10 @@ static void tell_file(const struct cli *cli, const struct pst_cache_file_report 
     if (loads)
         printf("; %" PRIu64 " were there, %" PRIu64 " found no room", report->n_present,
                report->n_refused);
+    else if (report->n_unsaved > 0)
+        printf("; %" PRIu64 " are left out, because their data set's index has no checksums "
+               "(penstock index PATH --sums)",
+               report->n_unsaved);
     putchar('\n');
 }
 

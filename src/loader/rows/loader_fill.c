@@ -8,6 +8,7 @@
 #include "loader/loader_fallback.h"
 #include "loader/loader_follow.h"
 #include "loader/tiers/loader_forms.h"
+#include "loader/tiers/loader_noted.h"
 #include "loader/loader_handle.h"
 #include "loader/rows/loader_pixels.h"
 #include "loader/loader_plan.h"
@@ -39,11 +40,16 @@ static enum pst_status verify(struct psti_loader_worker *worker, uint64_t sample
     pst_loader *loader = worker->loader;
     const struct pst_item *item = &source->item;
     uint64_t bit = (sample * loader->plan.n_items + i_item) * PST_MAX_VARIANTS + source->variant;
+    struct psti_meter_thread *meter = &worker->meter;
+    if (worker != &loader->crew.fetcher && loader->noted.sums && !item->has_checksum) {
+        int64_t begun = psti_stall_meter_enter(meter, PSTI_METER_FETCH);
+        psti_loader_noted_add(loader, sample, source);
+        psti_stall_meter_leave(meter, PSTI_METER_FETCH, begun);
+    }
     if (loader->options.no_verify || !item->has_checksum || is_verified(loader, bit))
         return PST_OK;
     if (source->partial) /* the decoder compares the checksums of head and units */
         return PST_OK;
-    struct psti_meter_thread *meter = &worker->meter;
     int64_t since = psti_stall_meter_enter(meter, PSTI_METER_FETCH);
     uint64_t found = psti_hash64(source->data, item->nbytes);
     psti_stall_meter_leave(meter, PSTI_METER_FETCH, since);
@@ -55,6 +61,35 @@ static enum pst_status verify(struct psti_loader_worker *worker, uint64_t sample
         atomic_fetch_or_explicit(&loader->verified[bit / 8], (unsigned char)(1u << bit % 8),
                                  memory_order_relaxed);
     return PST_OK;
+}
+
+/* Compares the decoded bytes with the CRC-32 that their container states. */
+static enum pst_status verify_decoded(struct psti_loader_worker *worker,
+                                      const struct psti_loader_source *source,
+                                      struct pst_error *err)
+{
+    const struct pst_item *item = &source->item;
+    struct psti_meter_thread *meter = &worker->meter;
+    if (worker->loader->options.no_verify || !item->has_crc32 || source->partial)
+        return PST_OK;
+    int64_t since = psti_stall_meter_enter(meter, PSTI_METER_FETCH);
+    uint32_t found = psti_crc32(0, source->data, (size_t)item->nbytes);
+    psti_stall_meter_leave(meter, PSTI_METER_FETCH, since);
+    return found == item->crc32
+               ? PST_OK
+               : psti_fail(err, PST_ERROR_CHECKSUM, "loader",
+                           "the item has CRC-32 %08" PRIx32 ", its file states %08" PRIx32, found,
+                           item->crc32);
+}
+
+/* Counts an item of which no checksum was compared, now or when it was kept. */
+static void count_unchecked(struct psti_loader_worker *worker, struct psti_loader_source *source)
+{
+    bool is_stored = source->item.i_file != PST_FILE_NONE && source->stored_nbytes > 0;
+    if (source->is_counted)
+        return;
+    source->is_counted = true;
+    worker->n_unchecked += is_stored && (worker->loader->options.no_verify || !source->has_sum);
 }
 
 static enum pst_status fail_no_room(struct psti_loader_worker *worker,
@@ -258,9 +293,13 @@ static enum pst_status bring_item(struct psti_loader_worker *worker, uint64_t sa
         status = decode_item(worker, source, err);
     if (status == PST_OK)
         status = verify(worker, sample, i_item, source, err);
-    return status == PST_OK && source->item.coding != PST_CODING_STORED
-               ? decode_item(worker, source, err)
-               : status;
+    if (status == PST_OK && source->item.coding != PST_CODING_STORED)
+        status = inflate_item(worker, source, err);
+    if (status == PST_OK)
+        status = verify_decoded(worker, source, err);
+    if (status == PST_OK)
+        count_unchecked(worker, source);
+    return status;
 }
 
 /* Takes the boxes on which the row's draws depend, before any field is filled. */

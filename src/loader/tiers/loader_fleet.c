@@ -24,6 +24,7 @@
 #include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 #include "loader/tiers/loader_kept.h"
+#include "loader/tiers/loader_noted.h"
 #include "loader/tiers/loader_storage.h"
 #include "loader/tiers/loader_tier.h"
 #include "loader/loader_worker.h"
@@ -31,7 +32,6 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/hash.h"
-#include "dataset/dataset.h"
 
 /* Copies of offered items take at most 1 / FILL_PART of host_memory. */
 #define FILL_PART 16
@@ -48,7 +48,7 @@ static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_s
     (void)slots;
     if (!loader->options.fleet)
         return PST_OK;
-    if (!psti_dataset_can_check_bytes(loader->dataset))
+    if (!psti_loader_noted_can_check(loader))
         return psti_fail(err, PST_ERROR_STATE, "loader",
                          "the index of these files has no checksums of items, so what other hosts "
                          "have of them cannot be checked: make them once (penstock index PATH "

@@ -41,7 +41,7 @@ static bool take_smaller(const pst_loader *loader, const struct psti_loader_plan
                                            &source->data, &source->item.nbytes))
         return false;
     source->item.form = form;
-    source->item.has_checksum = false;
+    source->item.has_checksum = source->item.has_crc32 = false;
     source->item.coding = PST_CODING_STORED;
     source->is_recoded = true;
     return true;
@@ -73,7 +73,7 @@ static bool take_recoded(const pst_loader *loader, const struct psti_loader_plan
         item->orientation = info.orientation;
     }
     item->form = (enum pst_form)span->form;
-    item->has_checksum = false; /* the units of a PLI have their own */
+    item->has_checksum = item->has_crc32 = false; /* the units of a PLI have their own */
     item->coding = PST_CODING_STORED;
     source->is_recoded = true;
     return true;

@@ -8,6 +8,7 @@
 #include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 #include "loader/tiers/loader_kept.h"
+#include "loader/tiers/loader_noted.h"
 #include "loader/tiers/loader_recode.h"
 #include "loader/loader_worker.h"
 
@@ -31,6 +32,7 @@ static enum pst_status describe(pst_loader *loader, struct pst_error *err)
                          "storage MEMORY holds all bytes in memory: it needs no cache%s",
                          options->cache ? "" : " and no fleet");
     psti_share_cache_shape(loader->dataset, &loader->kept.shape, loader->kept.numbers);
+    loader->kept.shape.lacks_sums = !psti_loader_noted_can_check(loader);
     loader->kept.shape.forms = loader->kept.key;
     return PST_OK;
 }
@@ -47,6 +49,8 @@ enum pst_status psti_loader_tiers_open(pst_loader *loader, const struct psti_loa
         if (in_use)
             loader->tiers.ops[loader->tiers.n++] = all[i];
     }
+    if (status == PST_OK)
+        psti_loader_noted_open(loader);
     return status;
 }
 
@@ -56,6 +60,7 @@ void psti_loader_tiers_close(pst_loader *loader)
         if (all[i]->close)
             all[i]->close(loader);
     loader->tiers.n = 0;
+    psti_loader_noted_close(loader);
 }
 
 enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *err)
@@ -75,6 +80,7 @@ enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *e
 
 void psti_loader_tiers_begin(pst_loader *loader)
 {
+    psti_loader_noted_begin(loader);
     for (uint32_t i = 0; i < loader->tiers.n; i++)
         if (loader->tiers.ops[i]->begin)
             loader->tiers.ops[i]->begin(loader);
@@ -86,6 +92,8 @@ bool psti_loader_tiers_settle(pst_loader *loader, int64_t deadline_ns)
     for (uint32_t i = 0; settled && i < loader->tiers.n; i++)
         if (loader->tiers.ops[i]->settle)
             settled = loader->tiers.ops[i]->settle(loader, deadline_ns);
+    if (settled)
+        psti_loader_noted_save(loader);
     return settled;
 }
 
@@ -115,7 +123,8 @@ enum pst_status psti_loader_tiers_look_up(pst_loader *loader, struct psti_loader
                                           struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    source->stored_nbytes = psti_dataset_item_kept_nbytes(&source->item);
+    source->stored_nbytes = source->item.nbytes;
+    source->has_sum = source->item.has_checksum || source->item.has_crc32;
     if (source->item.nbytes == 0)
         source->data = "";
     if (source->item.i_file == PST_FILE_NONE)

@@ -37,7 +37,8 @@ class CacheReport(NamedTuple):
     """What :meth:`Cache.save` wrote or :meth:`Cache.load` took: items, their stored bytes, and the data sets they are of.
 
     ``file_nbytes`` is the length of the file. ``present`` counts the items of a loaded file that the cache had already,
-    ``refused`` those that found no room; both are 0 for a saved one.
+    ``refused`` those that found no room; both are 0 for a saved one. ``unsaved`` counts the items that were left out of it,
+    because the index of their data set (tars and zips in place) has no checksums of items: see :meth:`Cache.save`.
     """
 
     items: int
@@ -46,6 +47,7 @@ class CacheReport(NamedTuple):
     file_nbytes: int
     present: int
     refused: int
+    unsaved: int
 
 
 class Cache:
@@ -138,6 +140,11 @@ class Cache:
 
         Loaders may go on meanwhile: an item that they add during the call may be in the file or not. The file takes as
         many bytes as the items, with 40 to 55 bytes for each.
+
+        Items of tars and zips that are read in place are left out, with a warning in the log, while their index has no
+        checksums of items: nothing would tell later whether the bytes are theirs. ``penstock index PATH --sums`` makes
+        the checksums. A loader with a cache of its own makes them, too, when it has read all items of its fields once, as
+        one of one rank does in its first epoch: they count for those who open the data set from then on.
 
         Returns a :class:`CacheReport`. StorageError: what the file system refuses; NoSpaceError: the disk is full.
         ForkedError: the cache belongs to the parent process. May be called from any thread.

@@ -762,9 +762,9 @@ class Loader(tickets.LikeDataLoader):
         that were decoded, and all units of these images; decode.scaled: images decoded at a part of their size
         (scaled_decode); storage.reads: requests, storage.merged: reads that came in the request of a neighbour
         (order "pages"), storage.ordered: files of a folder that were read with others in the order of the disk;
-        storage.partial_reads: images read in part, only the units that were needed. fallbacks: counts
-        of the fall-backs that were taken, by name; fallback_reasons: the meanings of these names. cpu_rooms: the
-        vector level of each room's kernels.
+        storage.partial_reads: images read in part, only the units that were needed; storage.unchecked: items used
+        although the data set has no checksum of them. fallbacks: counts of the fall-backs that were taken, by name;
+        fallback_reasons: the meanings of these names. cpu_rooms: the vector level of each room's kernels.
         stages: time of each stage. step: how long steps take, the share of waiting for batches (stall), and its cause.
         queues: rows and batches that wait. worker_clocks: each worker. See also :mod:`penstock.metrics`.
         """

@@ -22,7 +22,8 @@ class StorageStats(TypedDict):
     """Reads: requests to the storage. merged: reads that came in the request of a neighbour, so that ``reads`` does not
     count them; nbytes_gap: bytes between neighbours that were read and thrown away; ordered: of ``reads``, files of a
     folder that were issued together with others, in the order in which the disk has them. seconds: time with at least
-    one read under way; partial_reads: images read in parts."""
+    one read under way; partial_reads: images read in parts; unchecked: items that were used although the data set has no
+    checksum of them: files of plain folders, and of tars and zips whose index has none."""
 
     kind: str
     reason: str
@@ -34,6 +35,7 @@ class StorageStats(TypedDict):
     seconds: float
     fallback_direct: int
     partial_reads: int
+    unchecked: int
 
 
 class DecodeStats(TypedDict):
@@ -415,6 +417,7 @@ def _storage(raw: dict[str, Any], storages: tuple[str, ...]) -> StorageStats:
         "seconds": raw["read_ns"] / 1e9,
         "fallback_direct": raw["n_fallback_direct"],
         "partial_reads": raw["n_partial_reads"],
+        "unchecked": raw["n_unchecked"],
     }
 
 

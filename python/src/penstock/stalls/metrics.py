@@ -99,6 +99,10 @@ def _families(stats: LoaderStats) -> Iterator[_Family]:
     )
     yield _Family("penstock_read_bytes", "counter", "Bytes read from storage.", _one(stats["storage"]["nbytes_read"]))
     yield _Family("penstock_reads", "counter", "Reads from storage.", _one(stats["storage"]["reads"]))
+    yield _Family(
+        "penstock_unchecked_items", "counter", "Items used although the data set has no checksum of them.",
+        _one(stats["storage"]["unchecked"]),
+    )
     yield _Family("penstock_decoded_bytes", "counter", "Bytes of pixels decoded.", _one(stats["decode"]["nbytes_decoded"]))
     cache = stats["cache"]
     yield _Family(
