@@ -117,8 +117,8 @@ class Disk:
             self._take(*entry)
 
     def _take(self, kind, inode, a, b, offset, written):
-        if kind == FAILED:
-            return None
+        if kind == FAILED or a.endswith(" (deleted)"):
+            return None  # a file without a name leaves nothing
         if kind == SYNC:
             return self._sync(inode, a)
         if kind == WRITE:

@@ -12,6 +12,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -195,6 +196,41 @@ class Sweep(cli_case.Case):
             self.assertEqual(len(os.listdir(root / "a.pst")), names)  # and nothing is left over
 
         self.both(base, arguments, check_whole)
+
+    def test_index(self):
+        """The index of tars with checksums is there or is made anew. What a killed maker left is gone after the next one."""
+        base = self.dir / "base"
+        (base / "t").mkdir(parents=True)
+        for i in range(2):
+            images = self.jpegs(f"images{i}", 4, 40, 30)
+            with tarfile.open(base / f"t/t-{i}.tar", "w") as tar:
+                for path in sorted(images.iterdir()):
+                    tar.add(path, path.name)
+        shutil.copytree(base, self.dir / "whole")
+        wanted = self.listing(self.dir / "whole", "t")
+        arguments = ("index", "t", "--sums")
+
+        def names(root):
+            return sorted(path.name for path in (root / "t/.penstock").glob("*"))
+
+        def check(root, through):
+            for lock in (root / "t/.penstock").glob("*.lock"):
+                os.utime(lock, (0, 0))  # a lock of which no byte reached the disk counts for two minutes
+            if through and root == self.root:
+                self.assertEqual([name[-6:] for name in names(root)], [".index"])
+            done = subprocess.run([cli_case.CLI, *arguments], cwd=root, capture_output=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+            self.assertEqual(self.listing(root, "t"), wanted)
+            self.assertLessEqual({pathlib.Path(name).suffix for name in names(root)}, {".index", ".lock"})
+            done = subprocess.run([cli_case.CLI, "index", "t", "--check"], cwd=root, capture_output=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+            self.assertEqual([name[-6:] for name in names(root)], [".index"])
+
+        self.sweep(base, arguments, check)
+        n = self.count_calls(base, arguments)
+        # Behind n - 7 the index may be in place, and the next run changes nothing.
+        for before in range(1, n - 7, 5) if LONG else (n // 3, 2 * n // 3):
+            self.sweep(base, arguments, check, before)
 
     def test_unpack(self):
         base = self.make_base()
