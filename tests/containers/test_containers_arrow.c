@@ -88,6 +88,7 @@ static void dictionaries(void **state)
     check_golden("dictionaries_zstd.arrow");
     check_golden("deltas.arrow");
     check_golden("replaced.arrow");
+    check_golden("small.arrow");
 }
 
 static void files_of_polars(void **state)
@@ -217,6 +218,112 @@ static void a_stream_may_lack_its_end(void **state)
     free(bytes);
 }
 
+/* Takes one column of refused.arrow. */
+static void assert_refused(const char *column, enum pst_status status, const char *cause)
+{
+    static const char *const columns[] = {"big",      "holes", "grid", "photos_0",
+                                          "photos_1", "text",  "word"};
+    struct psti_field_rule rules[8];
+    uint32_t n = 0;
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        if (strncmp(columns[i], column, strlen(column)) != 0)
+            rules[n++] = (struct psti_field_rule){.suffix = columns[i], .is_left_out = true};
+    assert_ends("refused.arrow", rules, n, status, cause);
+}
+
+static void wrong_values_are_refused(void **state)
+{
+    (void)state;
+    assert_refused("big", PST_ERROR_UNSUPPORTED, "9223372036854775808");
+    assert_refused("holes", PST_ERROR_CORRUPT, "row 3: the array of the column 'holes' lacks an");
+    assert_refused("grid", PST_ERROR_CORRUPT, "row 4: the array of the column 'grid' is not of");
+    assert_refused("photos", PST_ERROR_UNSUPPORTED, "row 2: the list of the column 'photos' has 1");
+    assert_refused("text", PST_OK, NULL);
+    assert_refused("word", PST_OK, NULL);
+}
+
+/* Replaces the only place of some bytes by others, walks, and puts them back. */
+static void assert_patched(const void *from, const void *to, size_t n, enum pst_status status,
+                           const char *want)
+{
+    struct arrow_walk walk = {.path = "small.arrow"};
+    struct pst_error err = {0};
+    uint8_t *bytes = read_golden("small.arrow", &walk.nbytes);
+    size_t at = walk.nbytes, n_found = 0;
+    for (size_t i = 0; i + n <= walk.nbytes; i++)
+        if (memcmp(bytes + i, from, n) == 0) {
+            at = i;
+            n_found++;
+        }
+    assert_int_equal(n_found, 1);
+    memcpy(bytes + at, to, n);
+    walk.bytes = bytes;
+    assert_int_equal(arrow_walk(&walk, NULL, 0, &err), status);
+    char *got = arrow_listing(&walk);
+    const char *where = status == PST_OK ? got : err.text;
+    if (strstr(where, want) == NULL)
+        print_error("'%s' is not in: %s\n", want, where);
+    assert_non_null(strstr(where, want));
+    free(got);
+    arrow_free(&walk);
+    free(bytes);
+}
+
+static void bits_say_what_is_missing(void **state)
+{
+    (void)state;
+    static const uint64_t node[] = {5, 2}, none[] = {5, 0}, all[] = {5, UINT64_MAX};
+    /* The number of nulls is not believed. */
+    assert_patched(node, none, sizeof node, PST_OK, "small/00000001 word=1/8cdc1683\n");
+    assert_patched(node, all, sizeof node, PST_OK, "small/00000001 word=1/8cdc1683\n");
+    /* A number without bits is wrong: the buffer of bits has 1 byte at offset 0. */
+    static const uint64_t bits[] = {0, 1}, no_bits[] = {0, 0};
+    assert_patched(bits, no_bits, sizeof bits, PST_ERROR_CORRUPT, "no bits that say");
+}
+
+static void wrong_offsets_are_noticed(void **state)
+{
+    (void)state;
+    static const int32_t offsets[] = {0, 1, 1, 3, 3, 4}, falling[] = {0, 1, 0, 3, 3, 4};
+    static const int32_t far[] = {0, 1, 1, 3, 3, 400}, negative[] = {-1, 1, 1, 3, 3, 4};
+    assert_patched(offsets, falling, sizeof offsets, PST_OK, "text");
+    static const int32_t back[] = {0, 1, 1, 0, 3, 4};
+    assert_patched(offsets, back, sizeof offsets, PST_ERROR_CORRUPT, "ends before it begins");
+    assert_patched(offsets, far, sizeof offsets, PST_ERROR_CORRUPT, "leads out of its buffer");
+    assert_patched(offsets, negative, sizeof offsets, PST_ERROR_CORRUPT, "negative offset");
+    static const uint8_t indices[] = {2, 0, 1, 2, 0, 0, 0, 0}, wrong[] = {2, 0, 1, 3, 0, 0, 0, 0};
+    static const uint8_t below[] = {2, 0xff, 1, 2, 0, 0, 0, 0};
+    assert_patched(indices, wrong, sizeof indices, PST_ERROR_CORRUPT,
+                   "value 3 of a dictionary is asked for, which has 3");
+    assert_patched(indices, below, sizeof indices, PST_ERROR_CORRUPT, "value -1 of a dictionary");
+}
+
+/* A stream of one message with a schema that has no member but the order of bytes. */
+static void old_and_foreign_schemas_are_refused(void **state)
+{
+    (void)state;
+    static const uint8_t schema[] = {
+        0xff, 0xff, 0xff, 0xff, 48, 0, 0,  0, 16, 0, 0, 0,  /* where the message's table is */
+        12,   0,    12,   0,    8,  0, 10, 0, 4,  0, 0, 0,  /* its vtable */
+        12,   0,    0,    0,    16, 0, 0,  0, 4,  0, 1, 0,  /* header, version, kind */
+        6,    0,    8,    0,    4,  0, 0,  0,               /* the schema's vtable */
+        8,    0,    0,    0,    1,  0, 0,  0, 0,  0, 0, 0}; /* big-endian */
+    enum { VERSION = 8 + 24, ORDER = 8 + 40 };
+    char bytes[sizeof schema];
+    _Static_assert(sizeof schema == 56, "lengths and a message of 48 bytes");
+    memcpy(bytes, schema, sizeof schema);
+    assert_text_ends(bytes, sizeof bytes, PST_ERROR_UNSUPPORTED, "big-endian");
+    bytes[ORDER] = 0;
+    assert_text_ends(bytes, sizeof bytes, PST_ERROR_CORRUPT, "no column");
+    bytes[VERSION] = 2;
+    assert_text_ends(bytes, sizeof bytes, PST_ERROR_UNSUPPORTED, "before 0.8");
+    bytes[VERSION] = 5;
+    assert_text_ends(bytes, sizeof bytes, PST_ERROR_UNSUPPORTED, "newer than this program");
+    bytes[8 + 26] = 9; /* the kind of the message */
+    bytes[VERSION] = 4;
+    assert_text_ends(bytes, sizeof bytes, PST_ERROR_CORRUPT, "does not begin with a schema");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +338,10 @@ int main(void)
         cmocka_unit_test(features_may_stand_beside_the_file),
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(a_stream_may_lack_its_end),
+        cmocka_unit_test(wrong_values_are_refused),
+        cmocka_unit_test(bits_say_what_is_missing),
+        cmocka_unit_test(wrong_offsets_are_noticed),
+        cmocka_unit_test(old_and_foreign_schemas_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,8 @@
  * little-endian. docs/table-fields.md states what becomes of each type.
  *
  * The first pass reads what the file says of its batches, the second one their rows. Of large
- * values only the places are read. Memory is 64 KiB for each buffer that is read in parts, and the
- * decoded bytes of each compressed buffer that is looked into. */
+ * values only the places are read. Memory is at most 64 KiB for each buffer that is read in parts,
+ * and the decoded bytes of each compressed buffer of a batch that is looked into. */
 #ifndef PST_CONTAINERS_ARROW_CONTAINERS_ARROW_H
 #define PST_CONTAINERS_ARROW_CONTAINERS_ARROW_H
 

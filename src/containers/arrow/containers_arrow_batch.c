@@ -125,6 +125,8 @@ static enum pst_status place_buffers(struct reader *reader, enum psti_coding cod
         if (!psti_range_fits(offset, nbytes, frame->body_nbytes))
             return corrupt(reader, "has a buffer that leads out of it");
         struct psti_arrow_buffer *buffer = &reader->batch->buffers[i];
+        if (buffer->capacity > PSTI_ARROW_PART_NBYTES) /* of a buffer that was decoded */
+            psti_containers_arrow_buffer_free(buffer);
         *buffer = (struct psti_arrow_buffer){
             .at = frame->body + offset,
             .nbytes = nbytes,

@@ -48,18 +48,18 @@ static enum pst_status read_all(struct psti_arrow_file *file, void *bytes, size_
     return PST_OK;
 }
 
+/* Makes room for some bytes. A batch may have many buffers, so none has more than it needs. */
 static enum pst_status reserve(struct psti_arrow_buffer *buffer, size_t nbytes,
                                struct pst_error *err)
 {
     if (nbytes <= buffer->capacity && buffer->memory != NULL)
         return PST_OK;
     psti_free(buffer->memory);
-    buffer->capacity = nbytes > PSTI_ARROW_PART_NBYTES ? nbytes : PSTI_ARROW_PART_NBYTES;
-    buffer->memory = psti_alloc(buffer->capacity);
-    if (buffer->memory != NULL)
-        return PST_OK;
-    buffer->capacity = 0;
-    return psti_fail(err, PST_ERROR_MEMORY, ROOM, "out of memory for %zu bytes of a batch", nbytes);
+    buffer->memory = psti_alloc(nbytes > 0 ? nbytes : 1);
+    buffer->capacity = buffer->memory == NULL ? 0 : nbytes;
+    return buffer->memory != NULL ? PST_OK
+                                  : psti_fail(err, PST_ERROR_MEMORY, ROOM,
+                                              "out of memory for %zu bytes of a batch", nbytes);
 }
 
 enum pst_status psti_containers_arrow_settle(struct psti_arrow_file *file,

@@ -358,6 +358,25 @@ def make_dictionaries(folder: Path) -> None:
         put_listing(folder / f"{name}.arrow")
 
 
+def make_refused(folder: Path, images: list[bytes]) -> None:
+    """Columns that are refused, each for its own reason, beside two that are not; a test leaves the others out."""
+    import datasets
+
+    grid = datasets.features.features.Array2DExtensionType((2, 2), "int16")
+    whole = [[1, 2], [3, 4]]
+    table = pa.table({
+        "big": pa.array([1, 2**63 - 1, 2**63, 4, 5], pa.uint64()),
+        "holes": pa.array([[1], [], [2], [3, None], [4]], pa.list_(pa.int32())),
+        "grid": pa.ExtensionArray.from_storage(grid, pa.array([whole, whole, whole, whole, [[1, 2], [3]]], pa.list_(pa.list_(pa.int16())))),
+        "photos": pa.array([images[:2], None, images[:1], None, None], pa.list_(pa.binary())),
+        "text": pa.array(["a", None, "bb", None, "c"]),
+        "word": pa.DictionaryArray.from_arrays(pa.array([2, 0, 1, 2, 0], pa.int8()), ["x", "y", "z"]),
+    })
+    write_stream(folder / "refused.arrow", table, 5)
+    write_stream(folder / "small.arrow", table.select(["text", "word"]), 5)
+    put_listing(folder / "small.arrow")
+
+
 def make_polars(folder: Path, images: list[bytes]) -> None:
     import polars as pl
 
@@ -419,6 +438,7 @@ def main() -> None:
     images = pictures(files)
     make_plain(folder, images)
     make_dictionaries(folder)
+    make_refused(folder, images)
     make_polars(folder, images)
     make_datasets(folder, images)
     names = ("pyarrow", "datasets", "polars", "numpy")
