@@ -9,8 +9,8 @@ them in a process of its own each time:
     scan            without a saved listing (PENSTOCK_LISTING_FILES=0)
 
 Prints a line of JSON for each: seconds, and the memory that the process holds more than before, with and without the bytes
-of the names; the same at its peak. --cold drops the page cache before each (root only). Removes the files at the end, unless
---keep. The goals: at most 64 MiB beside the names, less than a second for "again".
+of the names, also for each file; the same at its peak. --cold drops the page cache before each (root only). Removes the files
+at the end, unless --keep. The goals: at most 64 MiB beside the names, less than a second for "again".
 """
 
 from __future__ import annotations
@@ -60,10 +60,12 @@ def measure(case: str, folder: Path, names_nbytes: int, cold: bool, **environmen
     done = subprocess.run([sys.executable, "-c", OPEN, str(folder)], check=True, stdout=subprocess.PIPE, text=True,
                           env={**os.environ, **environment})
     told = json.loads(done.stdout)
-    mib = 1024 * 1024
+    mib, n = 1024 * 1024, told["samples"]
     return {"case": case, "seconds": round(told["seconds"], 3), "samples": told["samples"],
             "held_mib": round(told["held"] / mib, 1), "beside_names_mib": round((told["held"] - names_nbytes) / mib, 1),
             "peak_mib": round(told["peak"] / mib, 1), "peak_beside_names_mib": round((told["peak"] - names_nbytes) / mib, 1),
+            "beside_names_per_file": round((told["held"] - names_nbytes) / n, 1),
+            "peak_beside_names_per_file": round((told["peak"] - names_nbytes) / n, 1),
             "identity": told["identity"]}
 
 

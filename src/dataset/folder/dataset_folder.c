@@ -230,13 +230,13 @@ static void make_id(const struct psti_folder *folder, uint8_t id[16])
 {
     struct psti_hash_pair hash;
     psti_hash_pair_begin(&hash);
-    const char *next = folder->files.names.bytes;
+    const char *name = NULL;
     for (size_t i = 0; i < folder->files.n; i++) {
         size_t row = row_of(folder, i);
         bool is_next = folder->row_of_sample == NULL;
-        const char *name = is_next ? next : psti_dataset_files_name(&folder->files, row);
         uint8_t size[8];
-        next = psti_dataset_files_next(name);
+        name = is_next ? psti_dataset_files_next(&folder->files, i, name)
+                       : psti_dataset_files_name(&folder->files, row);
         psti_store_u64(size, psti_dataset_files_nbytes(&folder->files, row));
         psti_hash_pair_update(&hash, name, strlen(name) + 1);
         psti_hash_pair_update(&hash, size, sizeof size);
@@ -374,14 +374,25 @@ static enum pst_status describe(struct folder_dataset *self, struct pst_error *e
     return PST_OK;
 }
 
-static enum pst_status scan_folder(struct psti_folder *folder,
-                                   const struct pst_dataset_options *options, struct pst_error *err)
+/* Finds rows and columns: lists the folder, or takes the files that the caller or a label file
+ * names. */
+static enum pst_status find_files(struct psti_folder *folder,
+                                  const struct pst_dataset_options *options, struct pst_error *err)
 {
     const struct psti_saved_wait wait = {.progress = options->progress,
                                          .ctx = options->progress_ctx};
-    enum pst_status status =
-        psti_dataset_listing_open(folder->path, &wait, options->check_files, &folder->listing, err);
-    return status == PST_OK ? psti_dataset_folder_scan(folder, err) : status;
+    enum pst_status status = PST_OK;
+    if (options->n_files == 0 && options->labels == NULL) {
+        status = psti_dataset_listing_open(folder->path, &wait, options->check_files,
+                                           &folder->listing, err);
+        return status == PST_OK ? psti_dataset_folder_scan(folder, err) : status;
+    }
+    status = psti_dataset_listing_open_teller(folder->path, &wait, &folder->listing, err);
+    if (status != PST_OK)
+        return status;
+    return options->n_files > 0
+               ? psti_dataset_folder_take_files(folder, options->files, options->n_files, err)
+               : psti_dataset_folder_labels(folder, options->labels, err);
 }
 
 enum pst_status psti_dataset_open_folder(const char *path,
@@ -410,13 +421,8 @@ enum pst_status psti_dataset_open_folder(const char *path,
     else if (options->ignore_labels && options->labels != NULL)
         status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
                            "`labels` gives labels, and ignore_labels leaves them out: give one");
-    else if (options->n_files > 0)
-        status =
-            psti_dataset_folder_take_files(&self->folder, options->files, options->n_files, err);
-    else if (options->labels != NULL)
-        status = psti_dataset_folder_labels(&self->folder, options->labels, err);
     else
-        status = scan_folder(&self->folder, options, err);
+        status = find_files(&self->folder, options, err);
     if (status == PST_OK)
         status = psti_dataset_folder_settle(&self->folder, err);
     if (status == PST_OK)

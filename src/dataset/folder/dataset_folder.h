@@ -27,6 +27,23 @@ void psti_dataset_arena_free(struct psti_dataset_arena *arena);
 enum pst_status psti_dataset_arena_add(struct psti_dataset_arena *arena, const void *bytes,
                                        size_t nbytes, struct pst_error *err);
 
+/* Blocks that never move, so that what grows to millions is neither copied nor held twice. */
+struct psti_dataset_store {
+    struct psti_dataset_block {
+        char *bytes;
+        uint32_t nbytes, capacity;
+    } * blocks; /* [n] */
+    size_t n, capacity;
+};
+enum { PSTI_DATASET_BLOCK_NBYTES = 1 << 20 }; /* of the largest one */
+void psti_dataset_store_free(struct psti_dataset_store *store);
+/* Makes sure that the last block has room for nbytes, at most PSTI_DATASET_BLOCK_NBYTES. If it has
+ * not, another block becomes the last one. */
+enum pst_status psti_dataset_store_room(struct psti_dataset_store *store, size_t nbytes,
+                                        struct pst_error *err);
+/* Gives back what the last block has left over. */
+void psti_dataset_store_trim(struct psti_dataset_store *store);
+
 /* Different strings, numbered as they come. */
 struct psti_names {
     struct psti_dataset_arena text; /* NUL-terminated */
@@ -67,28 +84,35 @@ struct psti_file_brief {
 
 /* Files by relative path. */
 struct psti_dataset_files {
-    /* Offsets are kept of each (1 << spacing)-th name: a name is found by steps over those before
-     * it. 0 where names are compared all the time, as in a sort. */
+    /* Places are kept of each (1 << spacing)-th name: a name is found by steps over those before
+     * it, which lie in the same block. 0 where names are compared all the time, as in a sort. */
     unsigned spacing;
-    struct psti_dataset_arena names; /* NUL-terminated relative paths */
-    uint64_t *at;                    /* [n >> spacing, rounded up] offsets in names */
-    struct psti_file_brief *briefs;  /* [n] */
+    struct psti_dataset_store names; /* NUL-terminated relative paths */
+    struct psti_files_part {
+        uint64_t *at;                   /* block << 32 | offset; the part's memory begins here */
+        struct psti_file_brief *briefs; /* [PSTI_DATASET_FILES_PART]; fewer in the last, trimmed */
+    } * parts;                          /* [n_parts] */
     struct psti_long_file {
         uint64_t i, nbytes;
     } * longs; /* [n_longs] files of 4 GiB and more, by number */
-    size_t n, capacity, n_longs;
+    size_t n, n_parts, parts_capacity, n_longs;
 };
-enum { PSTI_DATASET_FILES_SPACING = 4 }; /* of files that are many */
+enum {
+    PSTI_DATASET_FILES_SPACING = 4, /* of files that are many */
+    PSTI_DATASET_FILES_PART = 1024, /* files of a part */
+};
 void psti_dataset_files_free(struct psti_dataset_files *files);
 enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const char *name,
                                        const struct psti_file_facts *facts, struct pst_error *err);
-/* Gives back what growing left over. */
+/* Gives back what growing left over. No file is added afterwards. */
 void psti_dataset_files_trim(struct psti_dataset_files *files);
 const char *psti_dataset_files_name(const struct psti_dataset_files *files, size_t i);
-/* The name behind that of the file before it, without a search. */
-static inline const char *psti_dataset_files_next(const char *name)
+/* The name of file i, from that of the file before it. before: NULL if i is 0. */
+static inline const char *psti_dataset_files_next(const struct psti_dataset_files *files, size_t i,
+                                                  const char *before)
 {
-    return name + __builtin_strlen(name) + 1;
+    return (i & (((size_t)1 << files->spacing) - 1)) == 0 ? psti_dataset_files_name(files, i)
+                                                          : before + __builtin_strlen(before) + 1;
 }
 uint64_t psti_dataset_files_nbytes(const struct psti_dataset_files *files, size_t i);
 struct psti_file_facts psti_dataset_files_facts(const struct psti_dataset_files *files, size_t i);

@@ -3,7 +3,7 @@
  * In: names relative to the folder. Out: a row for each, in the caller's order. The folder is not
  * listed. Files are examined, but not opened, so a name tells nothing about the form of its image.
  */
-#include "dataset/folder/dataset_folder.h"
+#include "dataset/folder/dataset_listing.h"
 
 #include "base/fail.h"
 #include "base/log.h"
@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define OR_ALLOW " (allow_unreadable leaves it out)"
+
+enum { FILES_TOLD = 1024 }; /* files between two tellings of progress */
 
 struct listing {
     struct psti_folder *folder;
@@ -89,8 +91,12 @@ enum pst_status psti_dataset_folder_take_files(struct psti_folder *folder, const
     listing.root_fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (listing.root_fd < 0)
         return psti_fail_os(err, errno, "dataset", folder->path, -1, "cannot open the folder");
-    for (size_t i = 0; status == PST_OK && i < n; i++)
-        status = add_file(&listing, files[i]);
+    for (size_t i = 0; status == PST_OK && i < n; i++) {
+        if (i % FILES_TOLD == 0)
+            status = psti_dataset_listing_tell(folder->listing, i, err);
+        if (status == PST_OK)
+            status = add_file(&listing, files[i]);
+    }
     if (status == PST_OK && folder->files.n == 0)
         status = psti_fail(err, PST_ERROR_NOT_FOUND, "dataset", "none of the files can be read");
     psti_dataset_names_free(&listing.seen);

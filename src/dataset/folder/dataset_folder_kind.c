@@ -39,10 +39,12 @@ bool psti_dataset_folder_takes(const struct psti_folder *folder, const char *nam
 enum pst_status psti_dataset_folder_settle(struct psti_folder *folder, struct pst_error *err)
 {
     if (!folder->is_audio) {
-        const char *name = folder->files.names.bytes;
-        for (size_t i = 0; i < folder->files.n; i++, name = psti_dataset_files_next(name))
+        const char *name = NULL;
+        for (size_t i = 0; i < folder->files.n; i++) {
+            name = psti_dataset_files_next(&folder->files, i, name);
             if (!psti_dataset_is_audio_name(name))
                 return PST_OK;
+        }
         folder->is_audio = folder->files.n > 0;
     }
     for (uint32_t i = 0; folder->is_audio && i < folder->n_columns; i++)

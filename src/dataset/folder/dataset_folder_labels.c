@@ -5,6 +5,7 @@
  * names, sorted by path. Each must exist and be a file. Every error names the label file and the
  * line. */
 #include "dataset/folder/dataset_folder_rows.h"
+#include "dataset/folder/dataset_listing.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -18,6 +19,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { ROWS_TOLD = 1024 }; /* rows between two tellings of progress */
 
 /* Facts about a column from the first pass. */
 struct guess {
@@ -311,7 +314,12 @@ static enum pst_status fill_begin(struct psti_row_sink *sink, const char *file, 
     struct psti_file_facts facts = {0};
     labels->seen = 0;
     labels->next_guess = 0;
-    enum pst_status status = look_up(labels, file, nbytes, &facts, &sink->skip_row);
+    enum pst_status status =
+        files->n % ROWS_TOLD == 0
+            ? psti_dataset_listing_tell(labels->folder->listing, files->n, sink->err)
+            : PST_OK;
+    if (status == PST_OK)
+        status = look_up(labels, file, nbytes, &facts, &sink->skip_row);
     if (status != PST_OK || sink->skip_row)
         return status;
     labels->lines[files->n] = sink->line;

@@ -89,12 +89,12 @@ static enum pst_status conclude(struct psti_walk *walk)
 
 /* Finds the folders of images and of masks among the entries of the top. False: the folder has
  * another layout. */
-static bool find_layout(const struct psti_listing *top, struct psti_folder_layout *layout)
+static bool find_layout(const struct psti_dataset_entries *top, struct psti_folder_layout *layout)
 {
     unsigned n_cityscapes = 0;
-    for (size_t i = 0; i < top->entries.n; i++) {
+    for (size_t i = 0; i < top->n; i++) {
         char name[NAME_MAX + 2];
-        snprintf(name, sizeof name, "%s", psti_dataset_listing_name(top, top->order[i]));
+        snprintf(name, sizeof name, "%s", psti_dataset_entries_name(top, i));
         size_t n = strlen(name);
         if (name[n - 1] != '/')
             continue;
@@ -117,14 +117,14 @@ static bool is_in_layout(const struct psti_folder_layout *layout, const char *na
 
 /* Scans images and masks that lie in folders of their own. Other entries at the top are left out,
  * with a notice. */
-static enum pst_status scan_pairs(struct psti_walk *walk, const struct psti_listing *top,
+static enum pst_status scan_pairs(struct psti_walk *walk, const struct psti_dataset_entries *top,
                                   const struct psti_folder_layout *layout)
 {
     enum pst_status status = PST_OK;
     psti_dataset_listing_pairs(walk->listing);
     psti_dataset_names_free(&walk->folder->classes); /* there are none */
-    for (size_t i = 0; status == PST_OK && i < top->entries.n; i++) {
-        const char *name = psti_dataset_listing_name(top, top->order[i]);
+    for (size_t i = 0; status == PST_OK && i < top->n; i++) {
+        const char *name = psti_dataset_entries_name(top, i);
         bool is_folder = name[strlen(name) - 1] == '/';
         if (!is_folder || !is_in_layout(layout, name))
             status = psti_dataset_walk_leave_out(walk, name, is_folder ? "folder" : NULL);
@@ -134,7 +134,7 @@ static enum pst_status scan_pairs(struct psti_walk *walk, const struct psti_list
 
 static enum pst_status scan_top(struct psti_walk *walk)
 {
-    struct psti_listing top = {0};
+    struct psti_dataset_entries top = {.n = 0};
     bool done = false;
     /* The long names in it would take too much of the stack. */
     struct psti_folder_layout *layout = psti_calloc(1, sizeof *layout);
@@ -147,12 +147,12 @@ static enum pst_status scan_top(struct psti_walk *walk)
     } else if (status == PST_OK && find_layout(&top, layout)) {
         status = scan_pairs(walk, &top, layout);
     } else if (status == PST_OK) {
-        status = psti_dataset_walk_listing(walk, &top);
+        status = psti_dataset_walk_entries(walk, &top);
         if (status == PST_OK)
             status = conclude(walk);
     }
     psti_free(layout);
-    psti_dataset_listing_free(&top);
+    psti_dataset_entries_free(&top);
     return status;
 }
 

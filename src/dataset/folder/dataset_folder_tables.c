@@ -2,8 +2,8 @@
  * down, all freed.
  *
  * Folders may have millions of files, so a file takes 12 bytes and its name: its size, its stamp
- * and its place have 32 bits each, and of 16 names one offset is kept. Filled by one thread, at
- * open; read by any. */
+ * and its place have 32 bits each, and of 16 names one place is kept. Tables grow by parts that
+ * stay where they are, so growing copies nothing. Filled by one thread, at open; read by any. */
 #include "dataset/folder/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -110,30 +110,49 @@ struct psti_file_facts psti_dataset_folder_see(struct psti_folder *folder, const
 
 void psti_dataset_files_free(struct psti_dataset_files *files)
 {
-    psti_dataset_arena_free(&files->names);
-    psti_free(files->at);
-    psti_free(files->briefs);
+    psti_dataset_store_free(&files->names);
+    for (size_t i = 0; i < files->n_parts; i++)
+        psti_free(files->parts[i].at);
+    psti_free(files->parts);
     psti_free(files->longs);
     memset(files, 0, sizeof *files);
 }
 
-static size_t n_offsets(const struct psti_dataset_files *files, size_t n)
+static size_t group_mask(const struct psti_dataset_files *files)
 {
-    return (n + ((size_t)1 << files->spacing) - 1) >> files->spacing;
+    return ((size_t)1 << files->spacing) - 1;
 }
 
-static enum pst_status grow(struct psti_dataset_files *files, struct pst_error *err)
+static uint64_t *at_of(const struct psti_dataset_files *files, size_t i)
 {
-    size_t capacity = files->capacity + files->capacity / 2 + 256;
-    uint64_t *at = psti_realloc(files->at, n_offsets(files, capacity) * sizeof *at);
-    if (at != NULL)
-        files->at = at;
-    struct psti_file_brief *briefs = psti_realloc(files->briefs, capacity * sizeof *briefs);
-    if (briefs != NULL)
-        files->briefs = briefs;
-    if (at == NULL || briefs == NULL)
-        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu files", capacity);
-    files->capacity = capacity;
+    return &files->parts[i / PSTI_DATASET_FILES_PART]
+                .at[i % PSTI_DATASET_FILES_PART >> files->spacing];
+}
+
+static struct psti_file_brief *brief_of(const struct psti_dataset_files *files, size_t i)
+{
+    return &files->parts[i / PSTI_DATASET_FILES_PART].briefs[i % PSTI_DATASET_FILES_PART];
+}
+
+static enum pst_status add_part(struct psti_dataset_files *files, struct pst_error *err)
+{
+    if (files->n_parts == files->parts_capacity) {
+        size_t capacity = files->parts_capacity + files->parts_capacity / 2 + 16;
+        struct psti_files_part *parts = psti_realloc(files->parts, capacity * sizeof *parts);
+        if (parts == NULL)
+            return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu files",
+                             files->n + 1);
+        files->parts = parts;
+        files->parts_capacity = capacity;
+    }
+    size_t n_at = PSTI_DATASET_FILES_PART >> files->spacing;
+    uint64_t *at =
+        psti_alloc(n_at * sizeof *at + PSTI_DATASET_FILES_PART * sizeof *files->parts->briefs);
+    if (at == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu files",
+                         files->n + 1);
+    files->parts[files->n_parts++] =
+        (struct psti_files_part){.at = at, .briefs = (struct psti_file_brief *)(void *)(at + n_at)};
     return PST_OK;
 }
 
@@ -148,21 +167,50 @@ static enum pst_status add_long(struct psti_dataset_files *files, uint64_t nbyte
     return PST_OK;
 }
 
+/* Appends the name of the next file. The names of a group lie behind each other: if one does not
+ * fit into the block, those before it are copied to the next block with it. */
+static enum pst_status add_name(struct psti_dataset_files *files, const char *name,
+                                struct pst_error *err)
+{
+    struct psti_dataset_store *names = &files->names;
+    const struct psti_dataset_block *last = names->n == 0 ? NULL : &names->blocks[names->n - 1];
+    size_t nbytes = strlen(name) + 1, n_before = 0;
+    const char *before = NULL; /* of its group */
+    uint64_t *at = at_of(files, files->n);
+    bool fits = last != NULL && last->capacity - last->nbytes >= nbytes;
+    if ((files->n & group_mask(files)) != 0 && !fits) {
+        before = last->bytes + (uint32_t)*at;
+        n_before = last->nbytes - (uint32_t)*at;
+    }
+    enum pst_status status = psti_dataset_store_room(names, n_before + nbytes, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_dataset_block *block = &names->blocks[names->n - 1];
+    if (!fits || (files->n & group_mask(files)) == 0)
+        *at = (uint64_t)(names->n - 1) << 32 | block->nbytes;
+    if (n_before > 0)
+        memcpy(block->bytes + block->nbytes, before, n_before);
+    memcpy(block->bytes + block->nbytes + n_before, name, nbytes);
+    block->nbytes += (uint32_t)(n_before + nbytes);
+    return PST_OK;
+}
+_Static_assert((PSTI_DATASET_FOLDER_NAME_CAP << PSTI_DATASET_FILES_SPACING) <=
+                   PSTI_DATASET_BLOCK_NBYTES,
+               "a block has room for a group of the longest names");
+
 enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const char *name,
                                        const struct psti_file_facts *facts, struct pst_error *err)
 {
     bool is_long = facts->nbytes >= UINT32_MAX;
-    enum pst_status status = files->n == files->capacity ? grow(files, err) : PST_OK;
+    enum pst_status status =
+        files->n == files->n_parts * PSTI_DATASET_FILES_PART ? add_part(files, err) : PST_OK;
+    if (status == PST_OK)
+        status = add_name(files, name, err);
     if (status == PST_OK && is_long)
         status = add_long(files, facts->nbytes, err);
-    uint64_t start = files->names.nbytes;
-    if (status == PST_OK)
-        status = psti_dataset_arena_add(&files->names, name, strlen(name) + 1, err);
     if (status != PST_OK)
         return status;
-    if (n_offsets(files, files->n) < n_offsets(files, files->n + 1))
-        files->at[files->n >> files->spacing] = start;
-    files->briefs[files->n++] =
+    *brief_of(files, files->n++) =
         (struct psti_file_brief){.nbytes = is_long ? UINT32_MAX : (uint32_t)facts->nbytes,
                                  .place = facts->place,
                                  .stamp = facts->stamp};
@@ -171,28 +219,32 @@ enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const c
 
 void psti_dataset_files_trim(struct psti_dataset_files *files)
 {
-    if (files->n == 0)
+    size_t n = files->n % PSTI_DATASET_FILES_PART;
+    size_t n_at = PSTI_DATASET_FILES_PART >> files->spacing;
+    psti_dataset_store_trim(&files->names);
+    if (n == 0)
         return;
-    char *names = psti_realloc(files->names.bytes, files->names.nbytes);
-    uint64_t *at = psti_realloc(files->at, n_offsets(files, files->n) * sizeof *at);
-    struct psti_file_brief *briefs = psti_realloc(files->briefs, files->n * sizeof *briefs);
-    files->names.bytes = names != NULL ? names : files->names.bytes;
-    files->at = at != NULL ? at : files->at;
-    files->briefs = briefs != NULL ? briefs : files->briefs;
+    struct psti_files_part *last = &files->parts[files->n_parts - 1];
+    uint64_t *at = psti_realloc(last->at, n_at * sizeof *at + n * sizeof *last->briefs);
+    if (at != NULL)
+        *last = (struct psti_files_part){.at = at,
+                                         .briefs = (struct psti_file_brief *)(void *)(at + n_at)};
 }
 
 const char *psti_dataset_files_name(const struct psti_dataset_files *files, size_t i)
 {
-    const char *name = files->names.bytes + files->at[i >> files->spacing];
-    for (size_t left = i & (((size_t)1 << files->spacing) - 1); left > 0; left--)
-        name = psti_dataset_files_next(name);
+    uint64_t at = *at_of(files, i);
+    const char *name = files->names.blocks[at >> 32].bytes + (uint32_t)at;
+    for (size_t left = i & group_mask(files); left > 0; left--)
+        name += strlen(name) + 1;
     return name;
 }
 
 uint64_t psti_dataset_files_nbytes(const struct psti_dataset_files *files, size_t i)
 {
-    if (files->briefs[i].nbytes != UINT32_MAX)
-        return files->briefs[i].nbytes;
+    uint32_t nbytes = brief_of(files, i)->nbytes;
+    if (nbytes != UINT32_MAX)
+        return nbytes;
     size_t low = 0, high = files->n_longs;
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
@@ -206,9 +258,10 @@ uint64_t psti_dataset_files_nbytes(const struct psti_dataset_files *files, size_
 
 struct psti_file_facts psti_dataset_files_facts(const struct psti_dataset_files *files, size_t i)
 {
+    const struct psti_file_brief *brief = brief_of(files, i);
     return (struct psti_file_facts){.nbytes = psti_dataset_files_nbytes(files, i),
-                                    .place = files->briefs[i].place,
-                                    .stamp = files->briefs[i].stamp};
+                                    .place = brief->place,
+                                    .stamp = brief->stamp};
 }
 
 int64_t psti_dataset_column_int(const struct psti_folder_column *column, size_t row)

@@ -31,11 +31,6 @@
 
 enum { ENTRIES_TOLD = 1024 }; /* entries of a directory between two tellings of progress */
 
-static bool listing_less(const void *ctx, uint32_t a, uint32_t b)
-{
-    return strcmp(psti_dataset_listing_name(ctx, a), psti_dataset_listing_name(ctx, b)) < 0;
-}
-
 /* End of every error about one entry. */
 #define OR_ALLOW " (allow_unreadable leaves it out)"
 
@@ -89,7 +84,7 @@ static enum pst_status unusable(struct psti_walk *walk, const char *name, enum p
     return status;
 }
 
-static enum pst_status add_entry(struct psti_walk *walk, struct psti_listing *listing,
+static enum pst_status add_entry(struct psti_walk *walk, struct psti_dataset_entries *entries,
                                  const char *name, bool is_folder,
                                  const struct psti_file_facts *facts)
 {
@@ -104,7 +99,7 @@ static enum pst_status add_entry(struct psti_walk *walk, struct psti_listing *li
             "the name is not UTF-8 or has control characters (bytes shown as \\xNN): rename it");
     memcpy(slashed, name, n);
     memcpy(slashed + n, is_folder ? "/" : "", is_folder ? 2 : 1);
-    return psti_dataset_files_add(&listing->entries, slashed, facts, walk->err);
+    return psti_dataset_entries_add(entries, slashed, facts, walk->err);
 }
 
 /* True for a data set that was packed into its own source. It is no class of the source, which must
@@ -146,14 +141,14 @@ static bool is_of_system(const char *name)
     return false;
 }
 
-static enum pst_status add_folder(struct psti_walk *walk, struct psti_listing *listing, int fd,
-                                  const char *name)
+static enum pst_status add_folder(struct psti_walk *walk, struct psti_dataset_entries *entries,
+                                  int fd, const char *name)
 {
     const struct psti_file_facts none = {0};
     if (is_of_system(name))
         return psti_dataset_walk_leave_out(walk, name, "system folder");
     if (!is_packed(fd, name))
-        return add_entry(walk, listing, name, true, &none);
+        return add_entry(walk, entries, name, true, &none);
     psti_dataset_listing_doubt(walk->listing); /* it may be removed from there */
     return psti_dataset_walk_leave_out(walk, name, "data set");
 }
@@ -182,7 +177,7 @@ static bool is_link(int fd, const struct dirent *entry)
 }
 
 /* Classifies one directory entry: a folder to enter, an image, or neither. */
-static enum pst_status look_at(struct psti_walk *walk, struct psti_listing *listing, int fd,
+static enum pst_status look_at(struct psti_walk *walk, struct psti_dataset_entries *entries, int fd,
                                const struct dirent *entry)
 {
     const char *name = entry->d_name;
@@ -192,7 +187,7 @@ static enum pst_status look_at(struct psti_walk *walk, struct psti_listing *list
     if (name[0] == '.' || (entry->d_type == DT_REG && !image))
         return psti_dataset_walk_leave_out(walk, name, NULL);
     if (entry->d_type == DT_DIR)
-        return add_folder(walk, listing, fd, name);
+        return add_folder(walk, entries, fd, name);
     struct stat st;
     if (fstatat(fd, name, &st, 0) != 0) {
         int os_error = errno;
@@ -206,7 +201,7 @@ static enum pst_status look_at(struct psti_walk *walk, struct psti_listing *list
         return psti_dataset_walk_leave_out(walk, name, NULL);
     }
     if (S_ISDIR(st.st_mode))
-        return add_folder(walk, listing, fd, name);
+        return add_folder(walk, entries, fd, name);
     if (!image && is_link(fd, entry))
         psti_dataset_listing_doubt(walk->listing);
     if (!image)
@@ -218,27 +213,30 @@ static enum pst_status look_at(struct psti_walk *walk, struct psti_listing *list
     char path[2 * PSTI_DATASET_FOLDER_NAME_CAP];
     whole_path(walk, name, path);
     const struct psti_file_facts facts = psti_dataset_folder_see(walk->folder, path, &st);
-    return add_entry(walk, listing, name, false, &facts);
+    return add_entry(walk, entries, name, false, &facts);
 }
 
 /* Tells how many files were found: those of the rows, and n of the directory being listed. */
 static enum pst_status tell(struct psti_walk *walk, size_t n)
 {
-    return psti_dataset_listing_tell(walk->listing, walk->files->n + n, walk->err);
+    size_t n_found = walk->files->n + n;
+    walk->n_told = n_found > walk->n_told ? n_found : walk->n_told;
+    return psti_dataset_listing_tell(walk->folder->listing, walk->n_told, walk->err);
 }
 
-static enum pst_status list_entries(struct psti_walk *walk, struct psti_listing *listing, DIR *dir)
+static enum pst_status list_entries(struct psti_walk *walk, struct psti_dataset_entries *entries,
+                                    DIR *dir)
 {
     enum pst_status status = PST_OK;
     for (size_t i = 0; status == PST_OK; i++) {
-        if (i % ENTRIES_TOLD == 0 && (status = tell(walk, listing->entries.n)) != PST_OK)
+        if (i % ENTRIES_TOLD == 0 && (status = tell(walk, entries->n)) != PST_OK)
             return status;
         errno = psti_fault(PSTI_FAULT_READ) ? EIO : 0;
         const struct dirent *entry = errno != 0 ? NULL : readdir(dir);
         if (entry == NULL)
             return errno == 0 ? PST_OK
                               : unusable(walk, "", PST_OK, errno, "the folder cannot be listed");
-        status = look_at(walk, listing, dirfd(dir), entry);
+        status = look_at(walk, entries, dirfd(dir), entry);
     }
     return status;
 }
@@ -279,21 +277,6 @@ static enum pst_status open_directory(struct psti_walk *walk, DIR **dir)
     return PST_OK;
 }
 
-static enum pst_status sort_listing(struct psti_walk *walk, struct psti_listing *listing)
-{
-    size_t n = listing->entries.n;
-    if (n >= UINT32_MAX)
-        return psti_fail(walk->err, PST_ERROR_LIMIT, "dataset",
-                         "more than 2^32 entries in a folder");
-    listing->order = psti_alloc_array(n + 1, sizeof *listing->order);
-    if (listing->order == NULL)
-        return psti_fail(walk->err, PST_ERROR_MEMORY, "dataset", "out of memory to sort %zu names",
-                         n);
-    for (size_t i = 0; i < n; i++)
-        listing->order[i] = (uint32_t)i;
-    return psti_dataset_folder_sort(listing->order, n, listing_less, listing, walk->err);
-}
-
 static struct psti_listing_counts counts_of(const struct psti_walk *walk)
 {
     return (struct psti_listing_counts){
@@ -314,21 +297,21 @@ static enum pst_status check_packed(struct psti_walk *walk)
 
 /* Lists, sorts and closes the open directory at walk->path. */
 static enum pst_status list_directory(struct psti_walk *walk, DIR *dir,
-                                      struct psti_listing *listing)
+                                      struct psti_dataset_entries *entries)
 {
     const struct psti_listing_counts before = counts_of(walk);
     enum pst_status status = check_packed(walk);
     psti_dataset_listing_begin(walk->listing, &before);
     if (status == PST_OK)
-        status = list_entries(walk, listing, dir);
+        status = list_entries(walk, entries, dir);
     closedir(dir);
     if (status == PST_OK)
-        status = sort_listing(walk, listing);
+        status = psti_dataset_entries_sort(entries, walk->err);
     if (status != PST_OK)
         return status;
     const struct psti_listing_counts after = counts_of(walk);
-    return psti_dataset_listing_add(walk->listing, walk->path, &walk->opened, &listing->entries,
-                                    listing->order, &after, walk->err);
+    return psti_dataset_listing_add(walk->listing, walk->path, &walk->opened, entries, &after,
+                                    walk->err);
 }
 
 /* Gives the sub-folder being walked its number, if it has none. */
@@ -368,13 +351,6 @@ static enum pst_status add_image(struct psti_walk *walk, const struct psti_file_
     return status;
 }
 
-static enum pst_status add_listed(struct psti_walk *walk, const struct psti_listing *listing,
-                                  uint32_t i)
-{
-    const struct psti_file_facts facts = psti_dataset_files_facts(&listing->entries, i);
-    return add_image(walk, &facts);
-}
-
 static enum pst_status walk_folder(struct psti_walk *walk);
 
 /* Decides what a sub-folder of the top without images is. */
@@ -408,30 +384,6 @@ static enum pst_status enter(struct psti_walk *walk, const char *name, size_t pa
     return status;
 }
 
-enum pst_status psti_dataset_walk_listing(struct psti_walk *walk,
-                                          const struct psti_listing *listing)
-{
-    size_t path_nbytes = walk->path_nbytes;
-    enum pst_status status = PST_OK;
-    for (size_t i = 0; status == PST_OK && i < listing->entries.n; i++) {
-        const char *name = psti_dataset_listing_name(listing, listing->order[i]);
-        size_t n = strlen(name);
-        memcpy(walk->path + path_nbytes, name, n + 1);
-        if (name[n - 1] == '/')
-            status = enter(walk, name, path_nbytes);
-        else
-            status = add_listed(walk, listing, listing->order[i]);
-        walk->path[path_nbytes] = '\0';
-    }
-    return status;
-}
-
-void psti_dataset_listing_free(struct psti_listing *listing)
-{
-    psti_dataset_files_free(&listing->entries);
-    psti_free(listing->order);
-}
-
 /* Counts again what was met in a directory when it was listed. */
 static enum pst_status replay_notices(struct psti_walk *walk,
                                       const struct psti_listing_cursor *cursor)
@@ -454,13 +406,11 @@ static enum pst_status replay_notices(struct psti_walk *walk,
     return status;
 }
 
-/* Takes the entries of the directory at walk->path from the saved listing. */
-static enum pst_status walk_saved(struct psti_walk *walk, struct psti_listing_cursor *cursor)
+/* Takes the entries of the directory at walk->path that the cursor gives, and closes it. */
+static enum pst_status walk_cursor(struct psti_walk *walk, struct psti_listing_cursor *cursor)
 {
     size_t path_nbytes = walk->path_nbytes;
-    enum pst_status status = psti_dataset_listing_keep(walk->listing, cursor, walk->err);
-    if (status == PST_OK)
-        status = replay_notices(walk, cursor);
+    enum pst_status status = PST_OK;
     for (size_t i = 0; status == PST_OK; i++) {
         struct psti_file_facts facts;
         const char *name;
@@ -479,6 +429,42 @@ static enum pst_status walk_saved(struct psti_walk *walk, struct psti_listing_cu
         walk->path[path_nbytes] = '\0';
     }
     psti_dataset_listing_done(cursor);
+    return status;
+}
+
+/* Takes the entries of the directory at walk->path from the saved listing. */
+static enum pst_status walk_saved(struct psti_walk *walk, struct psti_listing_cursor *cursor)
+{
+    enum pst_status status = psti_dataset_listing_keep(walk->listing, cursor, walk->err);
+    if (status == PST_OK)
+        status = replay_notices(walk, cursor);
+    if (status == PST_OK)
+        return walk_cursor(walk, cursor);
+    psti_dataset_listing_done(cursor);
+    return status;
+}
+
+enum pst_status psti_dataset_walk_entries(struct psti_walk *walk,
+                                          struct psti_dataset_entries *entries)
+{
+    size_t path_nbytes = walk->path_nbytes;
+    struct psti_listing_cursor cursor;
+    bool is_saved = false;
+    enum pst_status status = PST_OK;
+    if (entries->n >= PSTI_LISTING_MANY)
+        status = psti_dataset_listing_reread(walk->listing, &cursor, &is_saved, walk->err);
+    if (is_saved) {
+        psti_dataset_entries_free(entries);
+        return walk_cursor(walk, &cursor);
+    }
+    for (size_t i = 0; status == PST_OK && i < entries->n; i++) {
+        const char *name = psti_dataset_entries_name(entries, i);
+        const struct psti_file_facts facts = psti_dataset_entries_facts(entries, i);
+        size_t n = strlen(name);
+        memcpy(walk->path + path_nbytes, name, n + 1);
+        status = name[n - 1] == '/' ? enter(walk, name, path_nbytes) : add_image(walk, &facts);
+        walk->path[path_nbytes] = '\0';
+    }
     return status;
 }
 
@@ -502,16 +488,16 @@ static enum pst_status open_or_walk(struct psti_walk *walk, DIR **dir, bool *don
 /* Recursion is bounded by PSTI_DATASET_FOLDER_MAX_DEPTH; a frame is small. */
 static enum pst_status walk_folder(struct psti_walk *walk)
 {
-    struct psti_listing listing = {0};
+    struct psti_dataset_entries entries = {.n = 0};
     DIR *dir;
     bool done;
     enum pst_status status = open_or_walk(walk, &dir, &done);
     if (status != PST_OK || done)
         return status;
-    status = list_directory(walk, dir, &listing);
+    status = list_directory(walk, dir, &entries);
     if (status == PST_OK)
-        status = psti_dataset_walk_listing(walk, &listing);
-    psti_dataset_listing_free(&listing);
+        status = psti_dataset_walk_entries(walk, &entries);
+    psti_dataset_entries_free(&entries);
     return status;
 }
 
@@ -531,7 +517,7 @@ static enum pst_status expect_many(struct psti_walk *walk, DIR *dir)
     return status;
 }
 
-enum pst_status psti_dataset_walk_top(struct psti_walk *walk, struct psti_listing *listing,
+enum pst_status psti_dataset_walk_top(struct psti_walk *walk, struct psti_dataset_entries *entries,
                                       bool *done)
 {
     DIR *dir;
@@ -540,7 +526,7 @@ enum pst_status psti_dataset_walk_top(struct psti_walk *walk, struct psti_listin
         return status;
     status = expect_many(walk, dir);
     if (status == PST_OK)
-        return list_directory(walk, dir, listing);
+        return list_directory(walk, dir, entries);
     closedir(dir);
     return status;
 }

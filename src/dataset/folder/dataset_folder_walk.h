@@ -2,7 +2,7 @@
 #ifndef PST_DATASET_DATASET_FOLDER_WALK_H
 #define PST_DATASET_DATASET_FOLDER_WALK_H
 
-#include "dataset/folder/dataset_folder.h"
+#include "dataset/folder/dataset_folder_entries.h"
 #include "dataset/folder/dataset_listing.h"
 
 struct psti_walk {
@@ -24,28 +24,18 @@ struct psti_walk {
     char lost_class[PST_ERROR_PATH_CAP];  /* first link that may have been a class; "": none */
     struct psti_listing_state *listing;   /* NULL: none is used or made */
     struct stat opened; /* the directory that was opened last, before it was read */
+    size_t n_told;      /* files that progress was told of; the number does not fall */
     struct pst_error *err;
 };
 
-/* The relevant entries of one directory. */
-struct psti_listing {
-    struct psti_dataset_files entries; /* names of folders end with a slash */
-    uint32_t *order;
-};
-
-static inline const char *psti_dataset_listing_name(const struct psti_listing *listing, uint32_t i)
-{
-    return psti_dataset_files_name(&listing->entries, i);
-}
-
 /* Walks the top if the saved listing has it (*done), or lists and sorts it. What is no sample is
- * left out. The caller frees the listing, also after a failure. */
-enum pst_status psti_dataset_walk_top(struct psti_walk *walk, struct psti_listing *listing,
+ * left out. The caller frees the entries, also after a failure. */
+enum pst_status psti_dataset_walk_top(struct psti_walk *walk, struct psti_dataset_entries *entries,
                                       bool *done);
-void psti_dataset_listing_free(struct psti_listing *listing);
-/* Takes the files of the listing, and enters its folders. */
-enum pst_status psti_dataset_walk_listing(struct psti_walk *walk,
-                                          const struct psti_listing *listing);
+/* Takes the files among the entries of the directory that was listed last, and enters its folders.
+ * Many entries are freed first, if they can be read from the listing that is being saved. */
+enum pst_status psti_dataset_walk_entries(struct psti_walk *walk,
+                                          struct psti_dataset_entries *entries);
 /* Notes an entry that is no image. kind NULL: its name tells the kind. */
 enum pst_status psti_dataset_walk_leave_out(struct psti_walk *walk, const char *name,
                                             const char *kind);

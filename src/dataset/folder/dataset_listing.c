@@ -29,29 +29,43 @@ static size_t worth_of_environment(void)
     return errno == 0 && *end == '\0' ? (size_t)n : WORTH_DEFAULT;
 }
 
-enum pst_status psti_dataset_listing_open(const char *path, const struct psti_saved_wait *wait,
-                                          bool check, struct psti_listing_state **out,
-                                          struct pst_error *err)
+enum pst_status psti_dataset_listing_open_teller(const char *path,
+                                                 const struct psti_saved_wait *wait,
+                                                 struct psti_listing_state **out,
+                                                 struct pst_error *err)
 {
     struct psti_listing_state *state = psti_calloc(1, sizeof *state);
     *out = state;
     if (state == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory to look for a listing");
-    state->reader.fd = state->output.fd = -1;
-    state->check = check;
+    state->reader.fd = state->written.fd = state->output.fd = -1;
+    state->mode = PSTI_LISTING_OFF;
     state->path = psti_strdup(path);
     enum pst_status status =
         state->path != NULL
             ? psti_dataset_saved_open(path, PSTI_LISTING_NAME, wait, &state->saved, err)
             : psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory to look for a listing");
-    state->worth = psti_stamp_has_inodes(path) ? worth_of_environment() : 0;
-    if (status == PST_ERROR_LIMIT) { /* a path that is too long for an index */
-        state->worth = 0;
+    if (status == PST_ERROR_LIMIT) /* a path that is too long for an index: nothing is told */
         status = PST_OK;
-    }
-    if (status == PST_OK && state->worth > 0)
+    if (status != PST_OK)
+        psti_dataset_listing_close(out);
+    return status;
+}
+
+enum pst_status psti_dataset_listing_open(const char *path, const struct psti_saved_wait *wait,
+                                          bool check, struct psti_listing_state **out,
+                                          struct pst_error *err)
+{
+    enum pst_status status = psti_dataset_listing_open_teller(path, wait, out, err);
+    struct psti_listing_state *state = *out;
+    if (status != PST_OK)
+        return status;
+    state->mode = PSTI_LISTING_WAITS;
+    state->check = check;
+    state->worth = state->saved != NULL && psti_stamp_has_inodes(path) ? worth_of_environment() : 0;
+    if (state->worth > 0)
         state->payload = psti_alloc(PSTI_LISTING_PAYLOAD_MAX);
-    if (status == PST_OK && state->worth > 0 && state->payload == NULL)
+    if (state->worth > 0 && state->payload == NULL)
         status = psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory to look for a listing");
     if (status == PST_OK && state->worth > 0)
         status = psti_dataset_reader_open(state, err);
@@ -69,6 +83,7 @@ void psti_dataset_listing_close(struct psti_listing_state **state)
     if (closed->saved != NULL)
         psti_dataset_listing_drop(closed);
     psti_dataset_reader_close(&closed->reader);
+    psti_dataset_reader_close(&closed->written);
     psti_dataset_saved_close(&closed->saved);
     psti_free(closed->payload);
     psti_free(closed->path);
@@ -82,6 +97,7 @@ void psti_dataset_listing_pass(struct psti_listing_state *state, bool is_audio)
     psti_dataset_listing_drop(state);
     state->is_audio = is_audio;
     state->device = 0;
+    psti_dataset_reader_close(&state->written);
     psti_dataset_reader_rewind(&state->reader);
     bool is_other = state->reader.fd >= 0 && state->reader.header.is_audio && !is_audio;
     if (state->worth > 0 && !is_other)

@@ -9,7 +9,7 @@
 #ifndef PST_DATASET_DATASET_LISTING_H
 #define PST_DATASET_DATASET_LISTING_H
 
-#include "dataset/folder/dataset_folder.h"
+#include "dataset/folder/dataset_folder_entries.h"
 #include "dataset/dataset_saved.h"
 #include "format/format_listing.h"
 
@@ -18,6 +18,7 @@
 #define PSTI_LISTING_NAME "files.pls"
 
 struct psti_listing_state;
+struct psti_listing_reader;
 
 /* Looks for a saved listing of the folder. *state: NULL if none may be used or made.
  * PENSTOCK_LISTING_FILES says how many files must be listed for a listing to be saved; 0: none is
@@ -27,6 +28,11 @@ struct psti_listing_state;
 enum pst_status psti_dataset_listing_open(const char *path, const struct psti_saved_wait *wait,
                                           bool check, struct psti_listing_state **state,
                                           struct pst_error *err);
+/* Makes a state by which progress is told, and nothing else is done: the folder is not listed. */
+enum pst_status psti_dataset_listing_open_teller(const char *path,
+                                                 const struct psti_saved_wait *wait,
+                                                 struct psti_listing_state **state,
+                                                 struct pst_error *err);
 /* What is not finished is not saved. *state becomes NULL. */
 void psti_dataset_listing_close(struct psti_listing_state **state);
 
@@ -46,6 +52,7 @@ enum pst_status psti_dataset_listing_reject(struct psti_listing_state *state,
 
 /* The entries of a directory, from the listing. */
 struct psti_listing_cursor {
+    struct psti_listing_reader *reader; /* of the file that has them */
     struct psti_listing_directory directory;
     uint64_t begin, end; /* offsets of the directory and behind it */
     uint64_t at;         /* offset of the next chunk */
@@ -84,14 +91,22 @@ void psti_dataset_listing_note(struct psti_listing_state *state, const char *kin
                                const char *first);
 /* The directory has something that its times do not tell. */
 void psti_dataset_listing_doubt(struct psti_listing_state *state);
-/* The directory was listed: `n` entries, in the order `order`. May wait for another process. If the
- * call fails, psti_dataset_listing_again says whether to begin anew. */
+/* The directory was listed; its entries are sorted. May wait for another process. If the call
+ * fails, psti_dataset_listing_again says whether to begin anew. */
 enum pst_status psti_dataset_listing_add(struct psti_listing_state *state, const char *path,
                                          const struct stat *st,
-                                         const struct psti_dataset_files *entries,
-                                         const uint32_t *order,
+                                         const struct psti_dataset_entries *entries,
                                          const struct psti_listing_counts *after,
                                          struct pst_error *err);
+/* From so many entries on they are read from the listing that is being saved, so that memory has
+ * them once. */
+enum { PSTI_LISTING_MANY = 32768 };
+/* Right after psti_dataset_listing_add: gives the entries of that directory from the new listing.
+ * *opened false: they are not there. *cursor is closed by the caller if *opened. Fails as
+ * psti_dataset_listing_add does. */
+enum pst_status psti_dataset_listing_reread(struct psti_listing_state *state,
+                                            struct psti_listing_cursor *cursor, bool *opened,
+                                            struct pst_error *err);
 /* Before the top is listed, which has at least n entries: begins to save if that is worth it, so
  * that the folder of the listing is made before the top is looked at. *changed: it was made just
  * now, so the top's times are others. */

@@ -63,6 +63,8 @@ struct psti_listing_state {
     struct psti_output output;
     struct psti_dataset_arena pending, pieces; /* pieces: struct psti_listing_piece */
     uint8_t *payload;                          /* of the chunk that is put together */
+    uint64_t put_at;                           /* offset of the directory that was saved last */
+    struct psti_listing_reader written;        /* the listing that is being saved, read again */
     size_t n_listed;                           /* files in directories that were listed */
     uint64_t n_directories;
 };
@@ -74,6 +76,15 @@ enum pst_status psti_dataset_reader_open(struct psti_listing_state *state, struc
 void psti_dataset_reader_close(struct psti_listing_reader *reader);
 /* Begins with the first directory again. */
 void psti_dataset_reader_rewind(struct psti_listing_reader *reader);
+/* Opens the directory at reader->at, which was peeked at. */
+enum pst_status psti_dataset_reader_cursor(struct psti_listing_reader *reader,
+                                           struct psti_listing_cursor *cursor,
+                                           struct pst_error *err);
+/* Reads the directory at reader->at, unless that was done or it is the end. False: it is wrong. */
+bool psti_dataset_reader_peek(struct psti_listing_reader *reader);
+/* Allocates what a reader reads into. */
+enum pst_status psti_dataset_reader_prepare(struct psti_listing_reader *reader,
+                                            struct pst_error *err);
 /* Gives bytes of the file, until the next call. At most PSTI_LISTING_PAYLOAD_MAX. NULL: they cannot
  * be read. */
 const uint8_t *psti_dataset_reader_get(struct psti_listing_reader *reader, uint64_t at,

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WINDOW_NBYTES = 1 << 20 };
+enum { WINDOW_NBYTES = 1 << 19 };
 _Static_assert((int)PSTI_LISTING_PAYLOAD_MAX <= (int)WINDOW_NBYTES, "a chunk fits");
 
 void psti_dataset_reader_close(struct psti_listing_reader *reader)
@@ -73,17 +73,25 @@ static bool open_file(struct psti_listing_reader *reader, int fd, uint64_t nbyte
     return bytes != NULL && psti_format_parse_listing_header(bytes, &reader->header, err) == PST_OK;
 }
 
+enum pst_status psti_dataset_reader_prepare(struct psti_listing_reader *reader,
+                                            struct pst_error *err)
+{
+    psti_dataset_reader_close(reader);
+    reader->window = psti_alloc(WINDOW_NBYTES);
+    reader->text = psti_alloc(PSTI_LISTING_TEXT_MAX);
+    if (reader->window != NULL && reader->text != NULL)
+        return PST_OK;
+    psti_dataset_reader_close(reader);
+    return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory to read a listing");
+}
+
 enum pst_status psti_dataset_reader_open(struct psti_listing_state *state, struct pst_error *err)
 {
     struct psti_listing_reader *reader = &state->reader;
     struct timespec newest = {0};
-    psti_dataset_reader_close(reader);
-    reader->window = psti_alloc(WINDOW_NBYTES);
-    reader->text = psti_alloc(PSTI_LISTING_TEXT_MAX);
-    if (reader->window == NULL || reader->text == NULL) {
-        psti_dataset_reader_close(reader);
-        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory to read a listing");
-    }
+    enum pst_status status = psti_dataset_reader_prepare(reader, err);
+    if (status != PST_OK)
+        return status;
     for (unsigned i = 0; i < PSTI_SAVED_N_PLACES; i++) {
         const char *path;
         struct stat st;
@@ -127,8 +135,7 @@ static uint64_t length_of(const struct psti_listing_directory *directory)
     return PSTI_LISTING_DIRECTORY_NBYTES + directory->text_nbytes + directory->chunks_nbytes;
 }
 
-/* Reads the directory at reader->at, unless that was done or it is the end. False: it is wrong. */
-static bool peek(struct psti_listing_reader *reader)
+bool psti_dataset_reader_peek(struct psti_listing_reader *reader)
 {
     uint64_t end = reader->nbytes - PSTI_LISTING_END_NBYTES;
     if (reader->has_next || reader->at == end)
@@ -172,12 +179,13 @@ static bool is_same(const struct psti_listing_reader *reader, const struct stat 
     return changed + header->margin_ns <= (__int128)directory->listed_ns + header->skew_ns;
 }
 
-static enum pst_status open_cursor(struct psti_listing_state *state,
-                                   struct psti_listing_cursor *cursor, struct pst_error *err)
+enum pst_status psti_dataset_reader_cursor(struct psti_listing_reader *reader,
+                                           struct psti_listing_cursor *cursor,
+                                           struct pst_error *err)
 {
-    struct psti_listing_reader *reader = &state->reader;
     const struct psti_listing_directory *next = &reader->next;
     memset(cursor, 0, sizeof *cursor);
+    cursor->reader = reader;
     cursor->directory = *next;
     cursor->n_chunks_left = next->n_chunks;
     cursor->begin = reader->at;
@@ -203,7 +211,7 @@ enum pst_status psti_dataset_listing_take(struct psti_listing_state *state, cons
     if (reader->fd < 0 || (state->is_audio && !reader->header.is_audio))
         return PST_OK;
     for (;;) {
-        if (!peek(reader))
+        if (!psti_dataset_reader_peek(reader))
             return psti_dataset_listing_reject(state, err);
         int order = reader->has_next ? strcmp((const char *)reader->text, path) : 1;
         if (order == 0 && (uint64_t)st->st_dev == state->device && is_same(reader, st))
@@ -215,7 +223,7 @@ enum pst_status psti_dataset_listing_take(struct psti_listing_state *state, cons
         if (order == 0)
             return PST_OK;
     }
-    enum pst_status status = open_cursor(state, cursor, err);
+    enum pst_status status = psti_dataset_reader_cursor(reader, cursor, err);
     if (status != PST_OK)
         return status;
     skip(reader);
@@ -256,7 +264,7 @@ enum pst_status psti_dataset_listing_next(struct psti_listing_state *state,
         if (cursor->payload == NULL || cursor->i == cursor->chunk.n_entries) {
             if (cursor->n_chunks_left == 0)
                 return PST_OK;
-            if (state->reader.fd < 0 || !next_chunk(&state->reader, cursor))
+            if (cursor->reader->fd < 0 || !next_chunk(cursor->reader, cursor))
                 return psti_dataset_listing_reject(state, err);
         }
         struct psti_listing_entry entry = psti_format_listing_entry(&cursor->chunk, cursor->payload,
@@ -267,7 +275,7 @@ enum pst_status psti_dataset_listing_next(struct psti_listing_state *state,
         if (cursor->i == cursor->chunk.n_entries)
             memcpy(cursor->last, *name, n + 1);
         bool is_folder = (*name)[n - 1] == '/';
-        if (!is_folder && state->is_audio != state->reader.header.is_audio)
+        if (!is_folder && state->is_audio != cursor->reader->header.is_audio)
             continue; /* images are looked for, and the listing has audio files */
         *facts = (struct psti_file_facts){
             .nbytes = entry.nbytes, .place = entry.place, .stamp = entry.stamp};

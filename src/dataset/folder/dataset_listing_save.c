@@ -11,10 +11,11 @@
 #include "base/hash.h"
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BUFFER_NBYTES = 1 << 20 };
+enum { BUFFER_NBYTES = 1 << 18 };
 
 #define MS INT64_C(1000000)
 /* How long before it was listed a directory must have changed last. File systems with fine times
@@ -179,36 +180,37 @@ enum pst_status psti_dataset_listing_start(struct psti_listing_state *state, str
 /* The n-th entries of a listed directory, as chunks
  * -------------------------------------------------------------------------------------------- */
 
-static struct psti_listing_chunk measure(const struct psti_dataset_files *entries,
-                                         const uint32_t *order, size_t n)
+static struct psti_listing_chunk measure(const struct psti_dataset_entries *entries, size_t first,
+                                         size_t n)
 {
     struct psti_listing_chunk chunk = {.n_entries = (uint32_t)n};
     size_t names = 0;
-    for (size_t i = 0; i < n; i++) {
-        names += strlen(psti_dataset_files_name(entries, order[i])) + 1;
-        chunk.n_longs += entries->briefs[order[i]].nbytes == UINT32_MAX;
+    for (size_t i = first; i < first + n; i++) {
+        names += strlen(psti_dataset_entries_name(entries, i)) + 1;
+        chunk.n_longs += psti_dataset_entries_facts(entries, i).nbytes >= UINT32_MAX;
     }
     chunk.payload_nbytes = (uint32_t)(psti_format_listing_names(&chunk) + names);
     return chunk;
 }
 
 static enum pst_status put_chunk(struct psti_listing_state *state,
-                                 const struct psti_dataset_files *entries, const uint32_t *order,
-                                 size_t n, struct pst_error *err)
+                                 const struct psti_dataset_entries *entries, size_t first, size_t n,
+                                 struct pst_error *err)
 {
-    struct psti_listing_chunk chunk = measure(entries, order, n);
+    struct psti_listing_chunk chunk = measure(entries, first, n);
     uint8_t head[PSTI_LISTING_CHUNK_NBYTES], *brief = state->payload;
     uint8_t *longs = brief + n * PSTI_LISTING_ENTRY_NBYTES;
     uint8_t *names = brief + psti_format_listing_names(&chunk);
-    for (size_t i = 0; i < n; i++, brief += PSTI_LISTING_ENTRY_NBYTES) {
-        const struct psti_file_brief *entry = &entries->briefs[order[i]];
-        const char *name = psti_dataset_files_name(entries, order[i]);
+    for (size_t i = first; i < first + n; i++, brief += PSTI_LISTING_ENTRY_NBYTES) {
+        const struct psti_file_facts entry = psti_dataset_entries_facts(entries, i);
+        const char *name = psti_dataset_entries_name(entries, i);
         size_t nbytes = strlen(name) + 1;
-        psti_store_u32(brief, entry->nbytes);
-        psti_store_u32(brief + 4, entry->place);
-        psti_store_u32(brief + 8, entry->stamp);
-        if (entry->nbytes == UINT32_MAX) {
-            psti_store_u64(longs, psti_dataset_files_nbytes(entries, order[i]));
+        bool is_long = entry.nbytes >= UINT32_MAX;
+        psti_store_u32(brief, is_long ? UINT32_MAX : (uint32_t)entry.nbytes);
+        psti_store_u32(brief + 4, entry.place);
+        psti_store_u32(brief + 8, entry.stamp);
+        if (is_long) {
+            psti_store_u64(longs, entry.nbytes);
             longs += 8;
         }
         memcpy(names, name, nbytes);
@@ -242,9 +244,8 @@ _Static_assert((int)PSTI_DATASET_FOLDER_NAME_CAP +
 
 static enum pst_status put_directory(struct psti_listing_state *state, const char *path,
                                      const struct stat *st,
-                                     const struct psti_dataset_files *entries,
-                                     const uint32_t *order, const struct psti_listing_counts *after,
-                                     struct pst_error *err)
+                                     const struct psti_dataset_entries *entries,
+                                     const struct psti_listing_counts *after, struct pst_error *err)
 {
     const struct psti_listing_met *met = &state->met;
     struct psti_listing_directory directory = {.n_notices = met->n,
@@ -264,27 +265,26 @@ static enum pst_status put_directory(struct psti_listing_state *state, const cha
     size_t most = PSTI_LISTING_CHUNK_ENTRIES;
     for (size_t i = 0; i < entries->n; i += most) {
         size_t n = entries->n - i < most ? entries->n - i : most;
-        struct psti_listing_chunk chunk = measure(entries, order + i, n);
+        struct psti_listing_chunk chunk = measure(entries, i, n);
         directory.n_chunks++;
         directory.chunks_nbytes += PSTI_LISTING_CHUNK_NBYTES + chunk.payload_nbytes;
     }
     directory.text_nbytes = (uint32_t)print_text(state, path);
     directory.text_checksum = psti_hash64(state->payload, directory.text_nbytes);
     psti_format_print_listing_directory(&directory, head);
+    state->put_at = state->output.offset + state->output.n;
     enum pst_status status = put(state, head, sizeof head, err);
     if (status == PST_OK)
         status = put(state, state->payload, directory.text_nbytes, err);
     for (size_t i = 0; status == PST_OK && i < entries->n; i += most)
-        status = put_chunk(state, entries, order + i, entries->n - i < most ? entries->n - i : most,
-                           err);
+        status = put_chunk(state, entries, i, entries->n - i < most ? entries->n - i : most, err);
     state->n_directories++;
     return status;
 }
 
 enum pst_status psti_dataset_listing_add(struct psti_listing_state *state, const char *path,
                                          const struct stat *st,
-                                         const struct psti_dataset_files *entries,
-                                         const uint32_t *order,
+                                         const struct psti_dataset_entries *entries,
                                          const struct psti_listing_counts *after,
                                          struct pst_error *err)
 {
@@ -292,7 +292,7 @@ enum pst_status psti_dataset_listing_add(struct psti_listing_state *state, const
     if (state == NULL)
         return PST_OK;
     for (size_t i = 0; i < entries->n; i++) {
-        const char *name = psti_dataset_files_name(entries, i);
+        const char *name = psti_dataset_entries_name(entries, i);
         n_files += name[strlen(name) - 1] != '/';
     }
     if (n_files > 0 && state->reader.fd >= 0 && state->reader.header.is_audio && !state->is_audio) {
@@ -308,7 +308,37 @@ enum pst_status psti_dataset_listing_add(struct psti_listing_state *state, const
     if (state->mode == PSTI_LISTING_WAITS && state->n_listed >= state->worth)
         status = psti_dataset_listing_start(state, err);
     if (status == PST_OK && state->mode != PSTI_LISTING_OFF)
-        status = put_directory(state, path, st, entries, order, after, err);
+        status = put_directory(state, path, st, entries, after, err);
+    return status;
+}
+
+enum pst_status psti_dataset_listing_reread(struct psti_listing_state *state,
+                                            struct psti_listing_cursor *cursor, bool *opened,
+                                            struct pst_error *err)
+{
+    struct pst_error why;
+    *opened = false;
+    if (state == NULL || state->mode != PSTI_LISTING_SAVES)
+        return PST_OK;
+    struct psti_listing_reader *written = &state->written;
+    if (psti_output_flush(&state->output, &why) != PST_OK)
+        return fail_to_save(state, &why, err);
+    enum pst_status status = written->fd < 0 ? psti_dataset_reader_prepare(written, err) : PST_OK;
+    if (status != PST_OK)
+        return status;
+    /* A descriptor of its own, because the output may be given up meanwhile. */
+    if (written->fd < 0)
+        written->fd = fcntl(state->output.fd, F_DUPFD_CLOEXEC, 0);
+    if (written->fd < 0)
+        return PST_OK;
+    written->header.is_audio = state->is_audio;
+    written->nbytes = state->output.offset + PSTI_LISTING_END_NBYTES; /* as if the end was there */
+    written->at = state->put_at;
+    written->has_next = false;
+    if (!psti_dataset_reader_peek(written) || !written->has_next)
+        return PST_OK;
+    status = psti_dataset_reader_cursor(written, cursor, err);
+    *opened = status == PST_OK;
     return status;
 }
 
