@@ -32,7 +32,8 @@ enum pst_struct {
     PST_STRUCT_SERVICE_OPTIONS = 13,       /* struct pst_service_options */
     PST_STRUCT_WRITER_OPTIONS = 14,        /* struct pst_writer_options */
     PST_STRUCT_PACK_OPTIONS = 15,          /* struct pst_pack_options */
-    PST_STRUCT_VERIFY_OPTIONS = 16         /* struct pst_verify_options */
+    PST_STRUCT_VERIFY_OPTIONS = 16,        /* struct pst_verify_options */
+    PST_STRUCT_INDEX_OPTIONS = 17          /* struct pst_index_options */
 };
 
 /* The types of members. */
@@ -50,8 +51,8 @@ enum pst_member_kind {
  * a call has, ROWS how they are decoded or stored, and JOB all else: where results go, threads,
  * memory, functions of the caller. */
 enum pst_member_use {
-    PST_USE_LAYOUT = 1,  /* sizes of structs, and reserved bytes: not an option */
-    PST_USE_ORDER = 2,   /* which samples come, and in which order */
+    PST_USE_LAYOUT = 1, /* sizes of structs, and reserved bytes: not an option */
+    PST_USE_ORDER = 2,  /* which samples come, and in which order */
     /* The rows of a sample: pixels and values, decoded or stored. Jobs can share rows
      * (pst_loader_options.share) if their loaders' members of ORDER and ROWS are equal. */
     PST_USE_ROWS = 3,

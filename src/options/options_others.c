@@ -8,6 +8,7 @@
 #include <penstock/fleet.h>
 #include <penstock/image.h>
 #include <penstock/images.h>
+#include <penstock/index.h>
 #include <penstock/pli.h>
 #include <penstock/service.h>
 #include <penstock/writer.h>
@@ -18,6 +19,7 @@
 #define FLEET struct pst_fleet_options
 #define DECODE struct pst_decode_options
 #define IMAGES struct pst_images_options
+#define INDEX struct pst_index_options
 #define PLI struct pst_pli_encode_options
 #define FROM_JPEG struct pst_pli_from_jpeg_options
 #define SERVICE struct pst_service_options
@@ -89,6 +91,12 @@ static const struct pst_member images_members[] = {
     COUNT(IMAGES, n_cache_plan, JOB),
     POINTER(IMAGES, interrupt, JOB),
     POINTER(IMAGES, interrupt_ctx, JOB),
+};
+
+static const struct pst_member index_members[] = {
+    NUMBER(INDEX, struct_size, LAYOUT),
+    POINTER(INDEX, source, ORDER),
+    NUMBER(INDEX, check, JOB),
 };
 
 static const struct pst_member pli_members[] = {
@@ -172,6 +180,7 @@ const struct pst_member *psti_options_others(enum pst_struct which, size_t *n)
         {PST_STRUCT_WRITER_OPTIONS, writer_members, N_OF(writer_members)},
         {PST_STRUCT_PACK_OPTIONS, pack_members, N_OF(pack_members)},
         {PST_STRUCT_VERIFY_OPTIONS, verify_members, N_OF(verify_members)},
+        {PST_STRUCT_INDEX_OPTIONS, index_members, N_OF(index_members)},
     };
     for (size_t i = 0; i < N_OF(tables); i++) {
         if (tables[i].which != which)

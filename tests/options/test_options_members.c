@@ -37,7 +37,8 @@ static const struct {
                {PST_STRUCT_SERVICE_OPTIONS, "pst_service_options"},
                {PST_STRUCT_WRITER_OPTIONS, "pst_writer_options"},
                {PST_STRUCT_PACK_OPTIONS, "pst_pack_options"},
-               {PST_STRUCT_VERIFY_OPTIONS, "pst_verify_options"}};
+               {PST_STRUCT_VERIFY_OPTIONS, "pst_verify_options"},
+               {PST_STRUCT_INDEX_OPTIONS, "pst_index_options"}};
 /* The first ones are a loader's. */
 enum { N_STRUCTS = sizeof structs / sizeof structs[0], N_OF_LOADER = 4 };
 
@@ -115,6 +116,34 @@ static void each_member_has_a_row(void **state)
         assert_int_equal(n_rows, n);
         assert_int_equal(pst_describe(structs[k].which, n, &member, sizeof member), PST_END);
     }
+}
+
+static bool is_listed(const char *name)
+{
+    for (int k = 0; k < N_STRUCTS; k++)
+        if (strcmp(structs[k].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Of each struct of options that the headers have, there is a table. */
+static void each_struct_of_options_has_a_table(void **state)
+{
+    FILE *file = fopen(abi_path, "r");
+    char line[512], name[128];
+    unsigned n = 0;
+    (void)state;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "struct %127s %*u", name) != 1 || strlen(name) < 8 ||
+            strcmp(name + strlen(name) - 8, "_options") != 0)
+            continue;
+        if (!is_listed(name))
+            fail_msg("%s has no table", name);
+        n++;
+    }
+    fclose(file);
+    assert_true(n >= 14);
 }
 
 /* The length of an array belongs to the pointer of that name. */
@@ -245,6 +274,7 @@ static const struct {
      " forms n_forms verify_pixels mask_forms n_mask_forms pli_tier pli_effort pli_max_error "
      "pli_of_lossy made_for add_classes plan resize "},
     {"pst_verify_options", PST_USE_ORDER, " source "},
+    {"pst_index_options", PST_USE_ORDER, " source "},
 };
 
 static enum pst_member_use use_of(const char *name, const char *member)
@@ -348,7 +378,7 @@ static void descriptions_have_the_callers_size(void **state)
     assert_int_equal(member.count, 0x55555555); /* beyond the caller's struct: not written */
     assert_int_equal(pst_describe((enum pst_struct)0, 0, &member, sizeof member),
                      PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_describe((enum pst_struct)17, 0, &member, sizeof member),
+    assert_int_equal(pst_describe((enum pst_struct)18, 0, &member, sizeof member),
                      PST_ERROR_ARGUMENT);
     assert_int_equal(pst_describe(PST_STRUCT_OP, 0, NULL, 0), PST_ERROR_ARGUMENT);
 }
@@ -357,6 +387,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_member_has_a_row),
+        cmocka_unit_test(each_struct_of_options_has_a_table),
         cmocka_unit_test(each_count_has_its_pointer),
         cmocka_unit_test(what_is_a_jobs_own_is_listed),
         cmocka_unit_test(numbers_are_checked),
