@@ -1,9 +1,9 @@
 /* dataset.h - a data set, opened for reading: its samples and the places of their bytes.
  *
- * A data set is a directory that pst_writer made (docs/format-dataset.md), or a plain folder of
- * image files, which needs no conversion. Sample numbers run from 0 to pst_dataset_count() - 1 and
- * never change. A handle is immutable after open: any thread may call all functions but open and
- * close. */
+ * A data set is a directory that pst_writer made (docs/format-dataset.md), or data that others
+ * made and that needs no conversion: a plain folder of image files, tars or zips (index.h). Sample
+ * numbers run from 0 to pst_dataset_count() - 1 and never change. A handle is immutable after open:
+ * any thread may call all functions but open and close. */
 #ifndef PENSTOCK_DATASET_H
 #define PENSTOCK_DATASET_H
 
@@ -14,7 +14,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* An open data set or folder. Immutable; any thread. */
+/* An open data set, of any kind. Immutable; any thread. */
 typedef struct pst_dataset pst_dataset;
 
 /* The types of fields. Numbers are part of the data set format. */
@@ -257,31 +257,38 @@ struct pst_notice {
     char first[256];
 };
 
-/* Says what a path is that pst_dataset_open does not take: a tar archive, a Parquet or TFRecord
+/* Says what a path is that pst_dataset_open does not take: a compressed tar, a Parquet or TFRecord
  * file, an address such as s3://bucket/train, and which page of the guide helps. A file is told by
- * its first bytes, which are read, and by its name.
+ * its first bytes, which are read, and by its name. A tar or zip whose name says what it is can be
+ * opened, so nothing is said of it.
  *
  * path: a NUL-terminated string.
  *
  * Returns a static sentence; NULL: nothing of that kind is known of it. Any thread. */
 const char *pst_path_advice(const char *path);
 
-/* Opens a packed data set or a plain folder for reading. A folder is one of images, field "image";
- * or, if it has none, or if a list of files names nothing else, of audio files, field "audio". A
- * packed data set is its directory. Shards are opened when they are first read.
+/* Opens a packed data set, a plain folder, or tars or zips of others for reading. A folder is one
+ * of images, field "image"; or, if it has none, or if a list of files names nothing else, of audio
+ * files, field "audio". Of tars and zips an index is made when they are opened for the first time
+ * (index.h). Shards are opened when they are first read.
  *
- * path: a directory, NUL-terminated. Copied.
+ * path: NUL-terminated. Copied. The directory of a packed data set; a plain folder; a tar or zip, a
+ *     folder of them, a pattern such as "train-{0000..0099}.tar" or "train-*.tar", a list of such
+ *     paths with "::" between them, or an index of tars that others made (docs/tar-fields.md).
  * options: NULL for the defaults. Read during the call only, with all that it points to.
  * out: receives the handle, to be closed by pst_dataset_close; NULL after failure.
  *
- * PST_ERROR_NOT_FOUND: there is nothing at the path.
- * PST_ERROR_UNSUPPORTED: it is something that pst_path_advice knows, or a folder of such files.
+ * PST_ERROR_NOT_FOUND: there is nothing at the path, or no sample in it.
+ * PST_ERROR_UNSUPPORTED: it is something that pst_path_advice knows, or a folder of such files; or
+ *     a member of a tar that no rule takes.
  * PST_ERROR_INCOMPLETE: a writer was interrupted and no finished state exists; the text says how
  *     to resume.
  * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED, PST_ERROR_CHECKSUM: the index is damaged.
  * PST_ERROR_VERSION: the data set, or the options, are of a newer version.
  * PST_ERROR_ARGUMENT: the path is a plain folder and no_folder is set, the label file does not fit
- *     the folder, or PENSTOCK_CPU_MASK has an unknown value.
+ *     the folder, an option is for another kind of data, tars have several splits and none is
+ *     named, or PENSTOCK_CPU_MASK has an unknown value.
+ * PST_ERROR_BUSY: another process makes the index, and has told no progress for ten minutes.
  * PST_ERROR_CANCELLED: progress said so.
  * PST_ERROR_IO: a file or folder cannot be read. PST_ERROR_MEMORY.
  *
@@ -561,7 +568,8 @@ PST_WARN_UNUSED enum pst_status pst_dataset_find_sample(const pst_dataset *datas
                                                         const char *name, uint64_t *sample,
                                                         struct pst_error *err);
 
-/* Number of files that hold items: shards of a packed data set, images of a folder. Any thread. */
+/* Number of files that hold items: shards of a packed data set, images of a folder, tars. Any
+ * thread. */
 uint32_t pst_dataset_n_files(const pst_dataset *dataset);
 
 /* Counts the bytes of all files that items lie in.
