@@ -11,6 +11,8 @@
 struct watch {
     PyThreadState *thread;
     PyObject *progress, *bad_sample, *kept_jpeg; /* callables or None; borrowed */
+    PyObject *opening;                           /* told while the source is opened; likewise */
+    bool tells_opening;                          /* it was, and not yet that opening is over */
     PyObject *notices;                           /* of the source; NULL if it was not opened */
 };
 
@@ -24,11 +26,37 @@ static int stop_if(PyObject *answer)
     return truth != 0;
 }
 
+/* Tells how many files or samples opening has found. 0: opening is over. */
+static int tell_opening(struct watch *watch, uint64_t n_found, uint64_t nbytes)
+{
+    if (watch->opening == NULL || watch->opening == Py_None)
+        return 0;
+    watch->tells_opening = n_found > 0;
+    PyObject *answer = PyObject_CallFunction(watch->opening, "KK", (unsigned long long)n_found,
+                                             (unsigned long long)nbytes);
+    Py_XDECREF(answer);
+    return answer == NULL;
+}
+
+/* While the source is opened, which lists a folder or makes an index of tars. */
+static int on_opening(void *ctx, const struct pst_progress *progress)
+{
+    struct watch *watch = ctx;
+    PyEval_RestoreThread(watch->thread);
+    int stop = PyErr_CheckSignals() < 0;
+    if (!stop)
+        stop = tell_opening(watch, progress->n_done, progress->nbytes_in);
+    watch->thread = PyEval_SaveThread();
+    return stop;
+}
+
 static int on_progress(void *ctx, const struct pst_progress *progress)
 {
     struct watch *watch = ctx;
     PyEval_RestoreThread(watch->thread);
     int stop = PyErr_CheckSignals() < 0;
+    if (!stop && watch->tells_opening)
+        stop = tell_opening(watch, 0, 0);
     if (!stop && watch->progress != Py_None)
         stop = stop_if(PyObject_CallFunction(
             watch->progress, "KKKK", (unsigned long long)progress->n_done,
@@ -138,9 +166,9 @@ static PyObject *report_dict(const struct pst_pack_report *report)
 }
 
 /* pack(source, destination, labels, masks, forms, mask_forms, options, writer, opening, progress,
- * bad_sample, kept_jpeg, plan, split, rules) -> dict. Options, writer and opening are dicts of
- * members of pst_pack_options, pst_writer_options and pst_dataset_options. The source is changed in
- * place if the destination is None. */
+ * bad_sample, kept_jpeg, plan, split, rules, opening_told) -> dict. Options, writer and opening are
+ * dicts of members of pst_pack_options, pst_writer_options and pst_dataset_options. The source is
+ * changed in place if the destination is None. */
 PyObject *native_pack(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -149,10 +177,10 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     const char *labels, *plan, *split, *mask_names[PST_MAX_FIELDS];
     struct pst_member_rule *members = NULL;
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&OzO!OOOOOOOOzzO!:pack", PyUnicode_FSConverter, &source, &given,
+    if (!PyArg_ParseTuple(args, "O&OzO!OOOOOOOOzzO!O:pack", PyUnicode_FSConverter, &source, &given,
                           &labels, &PyTuple_Type, &columns, &forms_list, &masks_list, &dict,
                           &writer, &opening, &watch.progress, &watch.bad_sample, &watch.kept_jpeg,
-                          &plan, &split, &PyTuple_Type, &rules))
+                          &plan, &split, &PyTuple_Type, &rules, &watch.opening))
         return NULL; /* ParseTuple has released the converter's object */
     if (given != Py_None && !PyUnicode_FSConverter(given, &destination)) {
         Py_DECREF(source);
@@ -181,6 +209,8 @@ PyObject *native_pack(PyObject *module, PyObject *args)
         native_struct_read(writer, PST_STRUCT_WRITER_OPTIONS, &pack.writer, "writer") < 0 ||
         native_struct_read(opening, PST_STRUCT_DATASET_OPTIONS, &pack.source, "dataset") < 0)
         goto out;
+    pack.source.progress = on_opening;
+    pack.source.progress_ctx = &watch;
     options->progress = on_progress;
     options->bad_sample = watch.bad_sample != Py_None ? on_bad_sample : NULL;
     options->kept_jpeg = watch.kept_jpeg != Py_None ? on_kept_jpeg : NULL;
@@ -213,7 +243,7 @@ out:
 }
 
 /* verify(path, labels, masks, allow_unreadable, ignore_labels, split, rules, decode, restore,
- * num_workers, progress, bad_sample)
+ * num_workers, progress, bad_sample, opening)
  * -> (error dict or None, report dict) */
 PyObject *native_verify(PyObject *module, PyObject *args)
 {
@@ -224,10 +254,10 @@ PyObject *native_verify(PyObject *module, PyObject *args)
     int decode, restore, allow_unreadable, ignore_labels;
     unsigned int num_workers;
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&zO!ppzO!ppIOO:verify", PyUnicode_FSConverter, &path, &labels,
+    if (!PyArg_ParseTuple(args, "O&zO!ppzO!ppIOOO:verify", PyUnicode_FSConverter, &path, &labels,
                           &PyTuple_Type, &columns, &allow_unreadable, &ignore_labels, &split,
                           &PyTuple_Type, &rules, &decode, &restore, &num_workers, &watch.progress,
-                          &watch.bad_sample))
+                          &watch.bad_sample, &watch.opening))
         return NULL;
     struct pst_dataset_options source = {
         .struct_size = sizeof(source),
@@ -235,6 +265,8 @@ PyObject *native_verify(PyObject *module, PyObject *args)
         .allow_unreadable = allow_unreadable != 0,
         .ignore_labels = ignore_labels != 0,
         .split = split,
+        .progress = on_opening,
+        .progress_ctx = &watch,
     };
     if (native_mask_names(columns, mask_names, &source) < 0 ||
         native_member_rules(rules, &members, &source) < 0) {

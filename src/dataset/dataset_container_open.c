@@ -36,7 +36,8 @@
 enum {
     SAMPLED_PIECES = 16, /* of a file, that enter the identity of the bytes */
     SAMPLED_NBYTES = 4096,
-    TRIES = 3, /* to make an index of files that change meanwhile */
+    TRIES = 3,       /* to make an index of files that change meanwhile */
+    READS_TOLD = 16, /* reads of a walk between two tellings of progress */
 };
 
 /* All that it takes to find or make one index. */
@@ -282,24 +283,29 @@ static enum pst_status sample_bytes(int fd, uint64_t nbytes, const char *path, u
     return PST_OK;
 }
 
-/* Says what the indexes of others state otherwise than the walk over the file has found. */
-static void compare_foreign(const struct making *making, const char *path,
-                            const struct psti_walk_counts *counts)
+/* A file that is walked over. Samples are known at its end only, so its reads tell how far the walk
+ * is. */
+struct told_file {
+    int fd; /* the first member, whose address a source of a file is */
+    uint32_t n_reads;
+    struct making *making;
+    uint64_t nbytes_before; /* of the files before */
+    enum pst_status status; /* of telling: PST_ERROR_CANCELLED ends the walk */
+    struct pst_error why;
+};
+
+static ssize_t read_and_tell(void *context, void *bytes, size_t nbytes, uint64_t offset)
 {
-    const struct psti_container_shard *shard = &making->list.shards[making->i_shard];
-    char index[PATH_MAX];
-    struct pst_error notice;
-    if (shard->n_samples >= 0 && (uint64_t)shard->n_samples != counts->n_samples)
-        psti_log(PST_LOG_WARNING, ROOM,
-                 "%s has %" PRIu64 " samples, the index of another software states %" PRId64, path,
-                 counts->n_samples, shard->n_samples);
-    if (shard->index == NULL)
-        return;
-    int n = snprintf(index, sizeof index, "%s/%s", making->base, shard->index);
-    pst_error_clear(&notice);
-    if (n > 0 && (size_t)n < sizeof index &&
-        !psti_containers_foreign_check(index, making->starts, making->n_starts, &notice))
-        psti_log(PST_LOG_WARNING, ROOM, "%s, beside %s: %s", index, shard->path, notice.text);
+    struct told_file *file = context;
+    struct making *making = file->making;
+    if (file->status == PST_OK && file->n_reads++ % READS_TOLD == 0) {
+        making->progress.nbytes_in = file->nbytes_before + offset;
+        file->status = psti_dataset_saved_tell(making->saved, &making->progress, &file->why);
+    }
+    if (file->status == PST_OK)
+        return psti_read_at(file->fd, bytes, nbytes, offset);
+    errno = ECANCELED;
+    return -1;
 }
 
 static enum pst_status walk_file(struct making *making, struct psti_containers_writer *writer,
@@ -309,8 +315,13 @@ static enum pst_status walk_file(struct making *making, struct psti_containers_w
     const struct psti_container_shard *shard = &making->list.shards[making->i_shard];
     const struct psti_kind *kind = kind_of(making);
     struct psti_sample_taker taker = {.wants = wants, .take = take, .context = making};
-    struct psti_walk_source source = psti_containers_source_file(&fd, (uint64_t)st->st_size, path);
-    struct psti_walk_counts counts = {0};
+    struct told_file file = {
+        .fd = fd, .making = making, .nbytes_before = making->progress.nbytes_in};
+    struct psti_walk_source source =
+        psti_containers_source_file(&file.fd, (uint64_t)st->st_size, path);
+    source.read = read_and_tell;
+    source.context = &file;
+    struct psti_walk_counts counts;
     uint64_t sampled = 0;
     making->n_starts = 0;
     enum pst_status status = sample_bytes(fd, source.nbytes, path, &sampled, err);
@@ -321,11 +332,13 @@ static enum pst_status walk_file(struct making *making, struct psti_containers_w
     if (status == PST_OK && !kind->has_members)
         status = find_notes(making, making->i_shard, err);
     if (status == PST_OK)
-        status = kind->has_members ? psti_containers_walk(&source, kind->kind, &taker, &counts, err)
-                                   : kind->walk(&source, &making->notes.notes,
-                                                making->table.columns, &counts, err);
-    if (status != PST_OK && err != NULL && err->file[0] == '\0')
-        psti_error_set_file(err, path);
+        status = psti_containers_walk(&source, making->list.kind, &taker, &counts, err);
+    making->progress.nbytes_in = file.nbytes_before + source.nbytes;
+    if (status != PST_OK && file.status != PST_OK) {
+        status = file.status;
+        if (err != NULL)
+            *err = file.why;
+    }
     if (status == PST_OK && counts.has_no_end)
         psti_log(PST_LOG_WARNING, ROOM,
                  "%s ends without the blocks that end a tar: it may have been cut between two "
@@ -355,7 +368,6 @@ static enum pst_status walk_shard(struct making *making, struct psti_containers_
         status = psti_fail_at(err, PST_ERROR_STATE, ROOM, path, -1,
                               "the file changed while its index was made");
     close(fd);
-    making->progress.nbytes_in += (uint64_t)st.st_size;
     if (status == PST_OK)
         status = psti_dataset_saved_tell(making->saved, &making->progress, err);
     return status;

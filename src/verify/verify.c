@@ -362,10 +362,14 @@ enum pst_status pst_verify(const char *path, const struct pst_verify_options *op
         status =
             pst_dataset_open(path, verify->options->source, &verify->context.dataset, &finding);
     }
-    if (status != PST_OK)
+    if (status == PST_ERROR_CANCELLED) { /* by the source's progress: this is no finding */
+        if (err != NULL)
+            *err = finding;
+    } else if (status != PST_OK) {
         status = report(verify, "", &finding, err);
-    else if (verify->context.dataset != NULL)
+    } else if (verify->context.dataset != NULL) {
         status = verify_all(verify, err);
+    }
     if (status == PST_OK && verify->first.status != PST_OK) {
         status = verify->first.status;
         if (err != NULL)

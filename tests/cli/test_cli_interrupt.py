@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -74,6 +76,57 @@ class Interrupt(cli_case.Case):
         self.assertEqual(status, -signal.SIGKILL)
         self.assertEqual(self.fails(1, "info", "a.pst")["error"]["status"], "INCOMPLETE")
         self.resume_and_compare(1)
+
+    def wait_for(self, path):
+        end = time.monotonic() + 60
+        while not path.exists():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.0005)
+
+    def many(self, n=20000):
+        """Makes a folder of many empty files."""
+        folder = self.dir / "many"
+        for k in range(20):
+            (folder / f"c{k:02}").mkdir(parents=True)
+            for i in range(n // 20):
+                os.close(os.open(folder / f"c{k:02}/{i:05}.jpg", os.O_WRONLY | os.O_CREAT, 0o666))
+        return folder
+
+    def test_opening_is_shown_and_interrupted(self):
+        """Another process makes the listing, and is stopped: the verbs that wait for it say so, and can be ended."""
+        env = {**os.environ, "PENSTOCK_LISTING_FILES": "1", "TERM": "xterm"}
+        env.pop("PENSTOCK_DISABLE_PROGRESS_BARS", None)
+        folder = self.many()
+        lock = folder / ".penstock/files.pls.lock"
+        maker = subprocess.Popen([CLI, "ls", "--range", "0:1", folder], env=env, stdout=subprocess.DEVNULL)
+        self.wait_for(lock)
+        maker.send_signal(signal.SIGSTOP)
+        self.assertIsNone(maker.poll())
+        try:
+            for words in ["ls", folder], ["info", folder], ["verify", folder], ["pack", folder, "x.pst"]:
+                with self.subTest(words[0]):
+                    self.shown_and_interrupted([str(word) for word in words], env)
+        finally:
+            maker.send_signal(signal.SIGCONT)
+        self.assertEqual(maker.wait(60), 0)
+        self.assertEqual(self.ok_json("ls", folder, "--range", "0:1")["count"], 20000)
+
+    def shown_and_interrupted(self, words, env):
+        ours, its = pty.openpty()
+        process = subprocess.Popen([CLI, *words], cwd=self.dir, env=env, stdout=subprocess.DEVNULL, stderr=its)
+        os.close(its)
+        shown, end = b"", time.monotonic() + 60
+        while b"found" not in shown:
+            self.assertLess(time.monotonic(), end)
+            shown += os.read(ours, 4096)
+        self.assertIn(f"{words[0]}: looking through the data, ".encode(), shown)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 130)
+        with contextlib.suppress(OSError):  # the end, on Linux
+            while part := os.read(ours, 4096):
+                shown += part
+        os.close(ours)
+        self.assertIn(b"cancelled", shown)
 
     def test_full_disk(self):
         small = self.dir / "small"

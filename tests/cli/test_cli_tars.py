@@ -1,5 +1,6 @@
 """Tars as data sets on the command line: they are read as they are, and nothing is written into them."""
 
+import gzip
 import io
 import json
 import tarfile
@@ -61,6 +62,80 @@ class Tars(Case):
         self.ok("pack", folder, self.dir / "p.pst", "--members", "pkl=-")
         self.ok("verify", self.dir / "p.pst")
         self.assertEqual(self.contents(folder), before)
+
+    def splits(self):
+        """Makes a folder of tars with two splits."""
+        folder = self.tars(n=3)
+        (folder / "train-2.tar").rename(folder / "val-2.tar")
+        return folder
+
+    def test_every_verb_takes_split_and_members(self):
+        folder = self.splits()
+        before = self.contents(folder)
+        options = ("--split", "train", "--members", "pkl=-,png=picture,cls=kind:int:3,seg.png=mask")
+        found = json.loads(self.ok("info", folder, *options, "--json"))
+        self.assertEqual((found["samples"], [field["name"] for field in found["fields"]]),
+                         (6, ["picture", "mask", "kind", "text"]))
+        self.assertEqual(self.ok_json("index", folder, *options)["samples"], 6)
+        self.assertEqual(self.ok_json("ls", folder, *options)["count"], 6)
+        self.assertEqual(self.ok_json("ls", folder, "--split", "val", *options[2:])["count"], 3)
+        self.assertEqual(self.ok("cat", folder, "4", "--field", "kind", *options), b"1\n")
+        self.assertEqual(self.ok("cat", folder, "4", "--field", "picture", *options), png(8, 6, seed=4)[0])
+        self.assertTrue(self.ok_json("verify", folder, *options)["ok"])
+        self.ok("bench", folder, *options, "--epochs", "1", "--op", "none", "--batch-size", "2")
+        self.ok("pack", folder, self.dir / "p.pst", *options)
+        self.assertEqual(self.ok_json("info", self.dir / "p.pst")["samples"], 6)
+        self.assertEqual(self.contents(folder), before)
+
+    def test_unpack(self):
+        folder = self.splits()
+        before = self.contents(folder)
+        options = ("--split", "train", "--members", "pkl=-,cls=label:int:3,seg.png=mask")
+        report = self.ok_json("unpack", folder, self.dir / "out", *options)
+        self.assertEqual((report["files"], report["masks"], report["not_restored"]), (12, 6, []))
+        self.assertEqual((self.dir / "out/1/0002.png").read_bytes(), png(8, 6, seed=5)[0])
+        self.assertEqual((self.dir / "out/masks/1/0002.png").read_bytes(), png(8, 6, 1, seed=2)[0])
+        lines = [json.loads(line) for line in (self.dir / "out/labels.jsonl").read_text().splitlines()]
+        self.assertEqual(lines[5], {"file": "1/0002.png", "mask": "masks/1/0002.png", "label": 2, "text": "sample 2"})
+        self.ok("unpack", folder, self.dir / "out", *options, "--resume")
+        self.ok("pack", self.dir / "out", self.dir / "p.pst", "--labels", self.dir / "out/labels.jsonl")
+        self.assertEqual(self.ok_json("info", self.dir / "p.pst")["samples"], 6)
+        self.assertEqual(self.contents(folder), before)
+
+    def test_mistakes_are_named(self):
+        folder = self.splits()
+        rules = ("--members", "pkl=-")
+        (self.dir / "empty").mkdir()
+        (self.dir / "both").mkdir()
+        (folder / "val-2.tar").rename(self.dir / "both/val-2.tar")
+        self.write("both/a.png", png(4, 4)[0])
+        self.write("x.tar.gz", gzip.compress(b"\0" * 2048))
+        self.write("gz/y.tar.gz", gzip.compress(b"\0" * 2048))
+        self.write("z.tar", gzip.compress(b"\0" * 2048))
+        self.write("note.txt", b"hello")
+        for words, status, parts in (
+            (["info", folder, "--split", "tain", *rules], 1, ["tain", "train"]),
+            (["info", folder, "--members", "pkl=-,jpgg=image"], 1, ["jpgg"]),
+            (["info", folder, "--members", "pkl"], 1, ["--members", "SUFFIX=NAME"]),
+            (["info", folder, "--members", "pkl=-,cls=label:int:x"], 1, ["--members", '"x"']),
+            (["info", folder, "--member", "pkl=-"], 2, ["--members"]),
+            (["info", self.dir / "both", *rules], 1, ["both", "images lie beside tars"]),
+            (["info", self.dir / "x.tar.gz"], 1, ["compressed tar", "from-webdataset.md"]),
+            (["info", self.dir / "gz"], 1, ["compressed as a whole by gzip", "gunzip"]),
+            (["info", self.dir / "z.tar"], 1, ["compressed", "gunzip"]),
+            (["ls", self.dir / "empty"], 1, ["no image"]),
+            (["ls", self.dir / "nowhere"], 1, ["nowhere"]),
+            (["ls", self.dir / "nowhere.tar"], 1, ["nowhere.tar"]),
+            (["ls", str(folder) + "/test-*.tar"], 1, ["test-*.tar"]),
+            (["ls", self.dir / "note.txt"], 1, ["note.txt"]),
+            (["ls", self.classes(names=("cat",)), "--split", "train"], 1, ["split", "tars"]),
+        ):
+            with self.subTest(words=[str(word) for word in words[:3]]):
+                done = self.run_cli(*words)
+                text = done.stderr.decode()
+                self.assertEqual((done.returncode, text.count("\n")), (status, 1), text)
+                for part in parts:
+                    self.assertIn(part, text)
 
     def test_refusals(self):
         folder = self.tars()

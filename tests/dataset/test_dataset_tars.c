@@ -3,6 +3,7 @@
 #include "containers/tar_helper.h"
 #include "folder_test.h"
 
+#include "base/clock.h"
 #include "dataset/dataset.h"
 
 #include <penstock/index.h>
@@ -464,6 +465,51 @@ static void test_cancelled(void **state)
     pst_dataset_close(&dataset);
 }
 
+/* Lets some time pass when it is called first, and ends the work at the second call. */
+struct watch {
+    int n_calls;
+    uint64_t nbytes_in;
+};
+
+static int stop_later(void *context, const struct pst_progress *progress)
+{
+    struct watch *watch = context;
+    watch->nbytes_in = progress->nbytes_in;
+    psti_clock_sleep_until(psti_clock_ns() + 150000000);
+    return ++watch->n_calls == 2;
+}
+
+/* A large file is told of while it is walked over, and not only behind it. */
+static void test_cancelled_within_a_file(void **state)
+{
+    enum { N = 400, NBYTES = 20000 };
+    static uint8_t picture[NBYTES];
+    struct watch watch = {0};
+    struct pst_dataset_options options = {
+        .struct_size = sizeof options, .progress = stop_later, .progress_ctx = &watch};
+    struct stat st;
+    pst_dataset *dataset = NULL;
+    struct tar tar = {0};
+    char member[64];
+    for (int i = 0; i < N; i++) {
+        snprintf(member, sizeof member, "a/%04d.jpg", i);
+        tar_file(&tar, member, picture, sizeof picture);
+    }
+    tar_zeros(&tar, 1024);
+    folder_file(state, "data/t-000.tar", tar.bytes, tar.nbytes);
+    assert_int_equal(pst_dataset_open(folder_path(state, "data"), &options, &dataset, &err),
+                     PST_ERROR_CANCELLED);
+    assert_null(dataset);
+    assert_int_equal(watch.n_calls, 2);
+    assert_true(watch.nbytes_in > 0 && watch.nbytes_in < tar.nbytes);
+    assert_null(only_index(folder_path(state, "data/.penstock"), &st));
+    options.progress = NULL;
+    assert_ok(pst_dataset_open(folder_path(state, "data"), &options, &dataset, &err));
+    assert_int_equal(pst_dataset_count(dataset), N);
+    pst_dataset_close(&dataset);
+    tar_free(&tar);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +525,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sums, setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_plain_folders_with_tars, setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_cancelled, setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(test_cancelled_within_a_file, setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

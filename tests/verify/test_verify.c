@@ -231,6 +231,25 @@ static void can_be_cancelled(void **state)
                      PST_ERROR_CANCELLED);
 }
 
+/* Whoever ends the listing of a folder has found nothing. */
+static void opening_can_be_cancelled(void **state)
+{
+    struct pst_error err;
+    struct findings findings = {0};
+    struct pst_verify_report report;
+    const struct pst_dataset_options source = {.struct_size = sizeof source, .progress = cancel};
+    struct pst_verify_options options = {.struct_size = sizeof options,
+                                         .source = &source,
+                                         .bad_sample = on_finding,
+                                         .ctx = &findings};
+    make_folder(state, "f", 3);
+    assert_int_equal(pst_verify(folder_path(state, "f"), &options, &report, sizeof report, &err),
+                     PST_ERROR_CANCELLED);
+    assert_int_equal(findings.n, 0);
+    assert_int_equal(report.n_bad, 0);
+    assert_non_null(strstr(err.text, "cancelled"));
+}
+
 static void which_webp_is_lossless(void **state)
 {
     static const char lossless[] = "RIFF\x10\0\0\0WEBPVP8L\x04\0\0\0abcd",
@@ -285,6 +304,7 @@ int main(void)
         T(pixels_that_differ_behind_good_bytes),
         T(folders_are_decoded),
         T(can_be_cancelled),
+        T(opening_can_be_cancelled),
         cmocka_unit_test(which_webp_is_lossless),
 #ifdef PST_FAULTS
         T(every_failure_is_clean),

@@ -138,8 +138,16 @@ void cli_complain(const struct cli *cli, const struct pst_error *err);
  * interrupted. */
 int cli_progress(const struct cli *cli, const char *what, const struct pst_progress *progress);
 void cli_progress_end(const struct cli *cli);
+/* Seconds of a clock that only runs forward. */
+double cli_seconds(void);
+/* Seconds between two lines of progress if stderr is no terminal. */
+double cli_line_seconds(void);
 /* After this call SIGINT and SIGTERM set a flag. The second signal ends the process. */
 void cli_catch_interrupt(void);
+/* The same, if SIGINT would end the process. False: it would not, and nothing is done. */
+bool cli_catch_default(void);
+/* SIGINT and SIGTERM end the process again. */
+void cli_let_interrupt(void);
 bool cli_interrupted(void);
 
 /* Reasons (cli_reasons.c)
@@ -167,6 +175,13 @@ void cli_reasons_free(struct cli_reasons *reasons);
 
 enum { CLI_MEMBERS_CAP = 128 };
 
+/* What is shown while data is opened (cli_opening.c). */
+struct cli_opening {
+    const struct cli *cli;
+    double next_s; /* time of the next line; 0 before the first call */
+    bool is_shown;
+};
+
 /* The options that say how to read a plain folder, or files of others. */
 struct cli_source {
     const char *labels, *masks;  /* masks: names of columns, comma-separated */
@@ -176,7 +191,21 @@ struct cli_source {
     char *rule_words;
     const char *names[PST_MAX_FIELDS];
     struct pst_member_rule rules[CLI_MEMBERS_CAP];
+    struct cli_opening opening;
 };
+/* The entries that say how to read files of others. */
+#define CLI_MEMBERS_OPTIONS(source)                                                                \
+    {"split",                                                                                      \
+     0,                                                                                            \
+     CLI_TEXT,                                                                                     \
+     &(source).split,                                                                              \
+     "NAME",                                                                                       \
+     NULL,                                                                                         \
+     "of tars: the split to read, such as train"},                                                 \
+    {                                                                                              \
+        "members", 0, CLI_TEXT, &(source).members, "RULES", "docs/tar-fields.md",                  \
+            "of tars: what members are, by suffix: jpg=image,cls=label:int,pkl=-"                  \
+    }
 /* The entries of a table of options that set `source`. letter: the one of --labels; 0 if none. */
 #define CLI_SOURCE_OPTIONS(source, letter)                                                         \
     {"labels",                                                                                     \
@@ -208,27 +237,23 @@ struct cli_source {
          NULL,                                                                                     \
          NULL,                                                                                     \
          "leave out files and folders of a plain folder that cannot be read or named"},            \
-        {"split",                                                                                  \
-         0,                                                                                        \
-         CLI_TEXT,                                                                                 \
-         &(source).split,                                                                          \
-         "NAME",                                                                                   \
-         NULL,                                                                                     \
-         "of tars: the split to read, such as train"},                                             \
-    {                                                                                              \
-        "members", 0, CLI_TEXT, &(source).members, "RULES", "docs/tar-fields.md",                  \
-            "of tars: what members are, by suffix: jpg=image,cls=label:int,pkl=-"                  \
-    }
-/* Fills `options` from the given options. Its pointers are into `source`. */
-enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset_options *options,
-                                   struct pst_error *err);
+        CLI_MEMBERS_OPTIONS(source)
+/* Fills `options` from the given options. Its pointers are into `source`. Opening with them shows
+ * progress, and ends with PST_ERROR_CANCELLED after an interrupt that was caught. */
+enum pst_status cli_source_options(const struct cli *cli, struct cli_source *source,
+                                   struct pst_dataset_options *options, struct pst_error *err);
+void cli_opening_begin(struct cli_opening *opening, const struct cli *cli,
+                       struct pst_dataset_options *options);
+/* Clears the line. */
+void cli_opening_end(struct cli_opening *opening);
 void cli_source_free(struct cli_source *source);
 /* True if the path is a file with many samples, by its name: a tar, a zip, or an index of tars in
  * JSON. */
 bool cli_means_members(const char *path);
-/* Opens a data set or folder. With `source` NULL, the defaults apply. */
-enum pst_status cli_open(const char *path, struct cli_source *source, pst_dataset **out,
-                         struct pst_error *err);
+/* Opens a data set, a folder, or files of others. With `source` NULL, the defaults apply. An
+ * interrupt ends it: PST_ERROR_CANCELLED. */
+enum pst_status cli_open(const struct cli *cli, const char *path, struct cli_source *source,
+                         pst_dataset **out, struct pst_error *err);
 /* Prints the notices of a plain folder: on stderr, or as a JSON list "notices". */
 void cli_notices(const struct cli *cli, const pst_dataset *dataset);
 void cli_notices_json(struct cli_json *json, const pst_dataset *dataset);

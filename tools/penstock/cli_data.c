@@ -1,4 +1,5 @@
-/* cli_data.c - opens data sets and reads items, for verbs that inspect them. */
+/* cli_data.c - options of data that is opened, its notices, and its items, for verbs that inspect
+ * them. */
 #include "cli.h"
 
 #include <errno.h>
@@ -95,8 +96,8 @@ static enum pst_status read_members(struct cli_source *source, struct pst_datase
     return status;
 }
 
-enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset_options *options,
-                                   struct pst_error *err)
+enum pst_status cli_source_options(const struct cli *cli, struct cli_source *source,
+                                   struct pst_dataset_options *options, struct pst_error *err)
 {
     size_t n = 0;
     *options = (struct pst_dataset_options){.struct_size = sizeof *options,
@@ -105,6 +106,7 @@ enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset
                                             .ignore_labels = source->ignore_labels,
                                             .masks = source->names,
                                             .split = source->split};
+    cli_opening_begin(&source->opening, cli, options);
     enum pst_status status = read_members(source, options, err);
     if (status != PST_OK || source->masks == NULL)
         return status;
@@ -144,19 +146,6 @@ bool cli_means_members(const char *path)
 {
     return cli_ends_with(path, ".tar") || cli_ends_with(path, ".zip") ||
            cli_ends_with(path, ".json");
-}
-
-enum pst_status cli_open(const char *path, struct cli_source *source, pst_dataset **out,
-                         struct pst_error *err)
-{
-    struct pst_dataset_options options;
-    struct cli_source plain = {0};
-    source = source == NULL ? &plain : source;
-    enum pst_status status = cli_source_options(source, &options, err);
-    if (status == PST_OK)
-        status = pst_dataset_open(path, &options, out, err);
-    cli_source_free(source);
-    return status;
 }
 
 static void print_notice(const struct cli *cli, const struct pst_notice *notice)

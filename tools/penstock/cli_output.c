@@ -273,7 +273,7 @@ static void time_text(double seconds, char out[32])
         snprintf(out, 32, "%lu:%02lu", s / 60, s % 60);
 }
 
-static double now_seconds(void)
+double cli_seconds(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -300,8 +300,7 @@ static double rate(struct cli_meter *meter, double now, uint64_t n_done)
     return result;
 }
 
-/* Returns the seconds between two lines if stderr is no terminal. */
-static double line_seconds(void)
+double cli_line_seconds(void)
 {
     const char *text = getenv("PENSTOCK_PROGRESS_SECONDS");
     char *end = NULL;
@@ -344,7 +343,7 @@ int cli_progress(const struct cli *cli, const char *what, const struct pst_progr
 {
     struct cli_meter *meter = cli->meter;
     if (!cli->quiet && meter != NULL && progress->n_total > 0) {
-        double now = now_seconds(), per_second = rate(meter, now, progress->n_done);
+        double now = cli_seconds(), per_second = rate(meter, now, progress->n_done);
         char text[128];
         progress_text(progress, per_second, text);
         if (cli->bar)
@@ -352,7 +351,7 @@ int cli_progress(const struct cli *cli, const char *what, const struct pst_progr
         else if (cli->lines && meter->next_s > 0 && now >= meter->next_s)
             fprintf(stderr, "%s: %s\n", what, text + strspn(text, " "));
         if (meter->next_s == 0 || now >= meter->next_s)
-            meter->next_s = now + line_seconds();
+            meter->next_s = now + cli_line_seconds();
     }
     return cli_interrupted() ? 1 : 0;
 }
@@ -378,6 +377,22 @@ void cli_catch_interrupt(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+}
+
+bool cli_catch_default(void)
+{
+    struct sigaction now;
+    if (sigaction(SIGINT, NULL, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 ||
+        now.sa_handler != SIG_DFL)
+        return false;
+    cli_catch_interrupt();
+    return true;
+}
+
+void cli_let_interrupt(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
 }
 
 bool cli_interrupted(void) { return interrupted != 0; }

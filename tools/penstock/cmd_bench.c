@@ -331,7 +331,7 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
         return exit_status;
     cli_catch_interrupt();
     pst_error_clear(&err);
-    if (cli_open(operands[0], &bench.source, &bench.dataset, &err) != PST_OK)
+    if (cli_open(cli, operands[0], &bench.source, &bench.dataset, &err) != PST_OK)
         return cli_fail(cli, &err);
     exit_status = run_bench(&bench);
     pst_loader_close(&bench.loader);

@@ -123,7 +123,7 @@ static int take_dataset(struct cli *cli, struct fleet *fleet, const char *path)
 {
     struct pst_error err;
     pst_dataset *dataset;
-    if (cli_open(path, NULL, &dataset, &err) != PST_OK)
+    if (cli_open(cli, path, NULL, &dataset, &err) != PST_OK)
         return cli_fail(cli, &err);
     uint64_t nbytes = 0;
     enum pst_status status = pst_dataset_nbytes(dataset, &nbytes, &err);

@@ -1,36 +1,6 @@
 /* cmd_index.c - `penstock index`: makes or checks the index of tars before anybody waits for it. */
 #include "cli.h"
 
-#include <time.h>
-
-/* What is shown meanwhile. The number of samples is not known before, so there is no bar. */
-struct shown {
-    const struct cli *cli;
-    double next_s;
-};
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int show(void *context, const struct pst_progress *progress)
-{
-    struct shown *shown = context;
-    char size[32];
-    double now = seconds();
-    if (shown->cli->bar && now >= shown->next_s) {
-        cli_size_text(progress->nbytes_in, size);
-        fprintf(stderr, "\r\033[Kindex: %llu samples found, %s walked over",
-                (unsigned long long)progress->n_done, size);
-        fflush(stderr);
-        shown->next_s = now + 0.2;
-    }
-    return cli_interrupted() ? 1 : 0;
-}
-
 static void print_json(const pst_dataset *dataset, const struct pst_index_report *report,
                        bool check)
 {
@@ -83,7 +53,6 @@ int cmd_index(struct cli *cli, int argc, char **argv)
     struct pst_index_options options = {.struct_size = sizeof options, .source = &opening};
     struct pst_index_report report;
     struct pst_error err;
-    struct shown shown = {.cli = cli};
     bool sums = false;
     pst_dataset *dataset = NULL;
     const struct cli_option table[] = {
@@ -116,15 +85,13 @@ int cmd_index(struct cli *cli, int argc, char **argv)
         return exit_status;
     pst_error_clear(&err);
     cli_catch_interrupt();
-    enum pst_status status = cli_source_options(&source, &opening, &err);
+    enum pst_status status = cli_source_options(cli, &source, &opening, &err);
     opening.sums = sums;
     opening.check_files = options.check;
-    opening.progress = show;
-    opening.progress_ctx = &shown;
     if (status == PST_OK)
         status =
             pst_dataset_index_make(operands[0], &options, &report, sizeof report, &dataset, &err);
-    cli_progress_end(cli);
+    cli_opening_end(&source.opening);
     cli_source_free(&source);
     if (status != PST_OK)
         return cli_fail(cli, &err);

@@ -341,7 +341,7 @@ static int dataset_info(struct info *info, const char *path, struct cli_source *
     struct pst_error err;
     struct names names;
     pst_error_clear(&err);
-    if (cli_open(path, source, &info->dataset, &err) != PST_OK)
+    if (cli_open(info->cli, path, source, &info->dataset, &err) != PST_OK)
         return cli_fail(info->cli, &err);
     int exit_status = CLI_OK;
     info->sums = calloc(pst_dataset_n_fields(info->dataset), sizeof *info->sums);

@@ -130,7 +130,7 @@ int cmd_ls(struct cli *cli, int argc, char **argv)
     if (exit_status >= 0)
         return exit_status;
     pst_error_clear(&err);
-    if (cli_open(operands[0], &source, &ls.dataset, &err) != PST_OK)
+    if (cli_open(cli, operands[0], &source, &ls.dataset, &err) != PST_OK)
         return cli_fail(cli, &err);
     if (!cli_range(range == NULL ? ":" : range, pst_dataset_count(ls.dataset), &begin, &end)) {
         exit_status = cli_usage(cli, "--range is \"%s\": A:B with A <= B is expected", range);

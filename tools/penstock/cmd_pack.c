@@ -406,8 +406,7 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
                                                       : NULL;
     if ((a->coco != NULL) + a->voc + a->citypersons > 1)
         return cli_usage(cli, "only one of --coco, --voc and --citypersons is possible");
-    if (!is_annotated(a) &&
-        (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
+    if (!is_annotated(a) && (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
         return cli_usage(cli, "--paint and --bad-annotations go with --coco, --voc or "
                               "--citypersons");
     if (!is_annotated(a))
@@ -577,7 +576,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     /* --on-error skip includes images that cannot be read. */
     source.allow_unreadable |= strcmp(a.on_error, "skip") == 0;
     struct pst_dataset_options source_options;
-    if (cli_source_options(&source, &source_options, &err) != PST_OK) {
+    if (cli_source_options(cli, &source, &source_options, &err) != PST_OK) {
         cli_source_free(&source);
         return cli_fail(cli, &err);
     }

@@ -349,12 +349,6 @@ static enum pst_status choose_fields(struct unpack_plan *plan, struct pst_error 
         plan->i_mask = -1;
     if (pst_dataset_is_folder(plan->dataset))
         cli_error(err, PST_ERROR_ARGUMENT, "this is a folder of images already");
-    else if (!pst_dataset_is_packed(plan->dataset))
-        cli_error(err, PST_ERROR_ARGUMENT, "these are %s files of others: %s",
-                  pst_dataset_kind_name(pst_dataset_kind_of(plan->dataset)),
-                  pst_dataset_kind_of(plan->dataset) <= PST_DATASET_ZIP
-                      ? "tar -xf or unzip gives the files in them"
-                      : "pack them, and unpack what that makes");
     else if (plan->i_image < 0)
         cli_error(err, PST_ERROR_UNSUPPORTED, "the data set has no images");
     else
@@ -473,6 +467,7 @@ static int run_unpack(struct unpack *unpack, uint32_t n_workers)
 int cmd_unpack(struct cli *cli, int argc, char **argv)
 {
     struct unpack unpack = {.cli = cli, .plan.fd = -1};
+    struct cli_source source = {0};
     const char *on_error = "stop";
     uint64_t workers = 0;
     const struct cli_option options[] = {
@@ -480,6 +475,7 @@ int cmd_unpack(struct cli *cli, int argc, char **argv)
         {"resume", 'r', CLI_FLAG, &unpack.plan.resume, NULL, NULL,
          "go on where an interrupted run stopped: files that are there stay"},
         {"on-error", 0, CLI_TEXT, &on_error, "stop|skip", "stop", "what a bad sample does"},
+        CLI_MEMBERS_OPTIONS(source),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
     const struct cli_command command = {
@@ -491,7 +487,7 @@ int cmd_unpack(struct cli *cli, int argc, char **argv)
             "Labels that the names\n"
             "of folders do not say become labels.jsonl, which pack --labels reads. No file is "
             "overwritten, and none\n"
-            "is left in part.",
+            "is left in part. Tars and zips become such a folder, too.",
         .example = "penstock unpack photos.pst photos-again",
         .options = options,
         .n_min = 2,
@@ -510,7 +506,7 @@ int cmd_unpack(struct cli *cli, int argc, char **argv)
     unpack.skips = strcmp(on_error, "skip") == 0;
     unpack.plan.folder = operands[1];
     pst_error_clear(&unpack.err);
-    if (cli_open(operands[0], NULL, &dataset, &unpack.err) != PST_OK)
+    if (cli_open(cli, operands[0], &source, &dataset, &unpack.err) != PST_OK)
         return cli_fail(cli, &unpack.err);
     unpack.plan.dataset = dataset;
     if (choose_fields(&unpack.plan, &unpack.err) != PST_OK ||

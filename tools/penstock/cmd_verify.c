@@ -82,7 +82,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
                                         .source = &source_options};
     struct pst_error err;
     pst_error_clear(&err);
-    if (cli_source_options(&source, &source_options, &err) != PST_OK)
+    if (cli_source_options(cli, &source, &source_options, &err) != PST_OK)
         return cli_fail(cli, &err);
     cli_catch_interrupt();
     if (cli->json) {

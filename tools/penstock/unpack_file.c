@@ -98,9 +98,11 @@ enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, boo
     enum pst_status status = pst_dataset_sample_name(plan->dataset, sample, name, err);
     if (status == PST_OK)
         status = find_item(plan, sample, i_field, name, file, err);
+    if (status == PST_OK) /* the bytes of files of others say their form */
+        status = cli_complete_item(plan->dataset, sample, i_field, file->variant, &file->item, err);
     if (status != PST_OK)
         return status;
-    file->restores = pst_item_was_jpeg(&file->item);
+    file->restores = pst_dataset_is_packed(plan->dataset) && pst_item_was_jpeg(&file->item);
     file->encodes = file->item.form == PST_FORM_RAW;
     /* An original may have had any image's suffix. Other files must not take such a name. */
     bool named = file->is_original ? has_image_suffix(name) : cli_ends_with(name, suffix_of(file));

@@ -241,6 +241,7 @@ def pack(
     plan: str | None,
     split: str | None,
     rules: tuple[tuple[str, str | None, str | None, bool, int], ...],
+    opening_told: Callable[[int, int], Any] | None,
     /,
 ) -> dict[str, Any]: ...
 def verify(
@@ -256,5 +257,6 @@ def verify(
     num_workers: int,
     progress: _Progress | None,
     bad_sample: _BadSample | None,
+    opening: Callable[[int, int], Any] | None,
     /,
 ) -> tuple[dict[str, Any] | None, dict[str, Any]]: ...

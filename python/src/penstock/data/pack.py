@@ -11,6 +11,7 @@ from ..base import options as _options
 from ..base.public import public
 from ..errors import ArgumentError, from_parts
 from . import image as _image
+from . import progress as _opening
 from .dataset import Paths, Rules, mask_columns, member_rules, path_text
 from .pack_report import BadSample, PackReport, Progress, VerifyReport, collector
 from .writer import APPEND, CREATE, KEPT_LISTED, RESUME, Path
@@ -161,23 +162,25 @@ def pack(
         "add_classes": add_classes,
         "resize": 0 if resize is None else _options.count("resize", resize, 1, 65535),
     }
-    report = _native.pack(
-        path_text(source),
-        os.fspath(destination),
-        None if labels is None else os.fspath(labels),
-        mask_columns(masks),
-        _form_numbers(forms),
-        _form_numbers(mask_forms),
-        options,
-        writing,
-        opening,
-        progress,
-        collector(bad, None) if skip else None,
-        collector(kept, None, KEPT_LISTED),
-        None if plan is None else os.fspath(plan),
-        split,
-        member_rules(fields),
-    )
+    with _opening.shown() as told:
+        report = _native.pack(
+            path_text(source),
+            os.fspath(destination),
+            None if labels is None else os.fspath(labels),
+            mask_columns(masks),
+            _form_numbers(forms),
+            _form_numbers(mask_forms),
+            options,
+            writing,
+            opening,
+            progress,
+            collector(bad, None) if skip else None,
+            collector(kept, None, KEPT_LISTED),
+            None if plan is None else os.fspath(plan),
+            split,
+            member_rules(fields),
+            told,
+        )
     return PackReport(**report, bad=bad, kept_jpeg=kept)
 
 
@@ -280,6 +283,7 @@ def repack(
         None if plan is None else os.fspath(plan),
         None,
         (),
+        None,
     )
     return PackReport(**report, bad=[], kept_jpeg=kept)
 
@@ -314,20 +318,22 @@ def verify(
     """
     findings: list[dict[str, Any]] = []
     text = path_text(path)
-    error, counts = _native.verify(
-        text,
-        None if labels is None else os.fspath(labels),
-        mask_columns(masks),
-        allow_unreadable,
-        bool(ignore_labels),
-        split,
-        member_rules(fields),
-        decode,
-        restore,
-        max(1, _options.workers(num_workers)),
-        progress,
-        collector(findings, on_finding),
-    )
+    with _opening.shown() as told:
+        error, counts = _native.verify(
+            text,
+            None if labels is None else os.fspath(labels),
+            mask_columns(masks),
+            allow_unreadable,
+            bool(ignore_labels),
+            split,
+            member_rules(fields),
+            decode,
+            restore,
+            max(1, _options.workers(num_workers)),
+            progress,
+            collector(findings, on_finding),
+            told,
+        )
     if error is not None and (not findings or (counts["n_samples"] == 0 and not os.path.exists(text))):
         raise from_parts(error)  # verification was not possible
     return VerifyReport(ok=error is None, **counts, findings=findings)

@@ -1,14 +1,17 @@
-"""A line on the terminal while the index of tars is made."""
+"""What is shown while a large folder is listed, or an index of tars is made: a line on the terminal, or lines in the log."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 
-_PATIENCE_S, _EVERY_S = 2.0, 0.2
+_PATIENCE_S, _EVERY_S, _LOG_EVERY_S = 1.0, 0.2, 5.0
+
+_log = logging.getLogger("penstock")
 
 
 def _is_wanted() -> bool:
@@ -19,27 +22,54 @@ def _is_wanted() -> bool:
         return False
 
 
-@contextlib.contextmanager
-def shown() -> Iterator[Callable[[int, int], None] | None]:
-    """Yields what is told of samples and bytes so far; None where nothing is to be shown. The line appears after 2 seconds."""
-    if not _is_wanted():
-        yield None
-        return
-    following = time.monotonic() + _PATIENCE_S
-    drawn = False
+def _words(n_found: int, nbytes: int) -> str:
+    return f"looking through the data: {n_found:,} found" + (f", {nbytes / 1e9:.1f} GB walked over" if nbytes else "")
 
-    def tell(n_samples: int, nbytes: int) -> None:
-        nonlocal following, drawn
+
+class _Line:
+    """A line on the terminal, which appears when opening takes longer than a moment."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _PATIENCE_S
+        self._drawn = False
+
+    def __call__(self, n_found: int, nbytes: int) -> None:
         now = time.monotonic()
-        if now < following:
-            return
-        sys.stderr.write(f"\r\033[Kpenstock: making an index: {n_samples:,} samples, {nbytes / 1e9:.1f} GB")
-        sys.stderr.flush()
-        following, drawn = now + _EVERY_S, True
+        if n_found == 0:
+            self.clear()
+        elif now >= self._next:
+            sys.stderr.write(f"\r\033[Kpenstock: {_words(n_found, nbytes)}")
+            sys.stderr.flush()
+            self._next, self._drawn = now + _EVERY_S, True
 
-    try:
-        yield tell
-    finally:
-        if drawn:
+    def clear(self) -> None:
+        if self._drawn:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
+        self._drawn = False
+
+
+class _Lines:
+    """Lines in the log of Python, every few seconds."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _LOG_EVERY_S
+
+    def __call__(self, n_found: int, nbytes: int) -> None:
+        now = time.monotonic()
+        if n_found and now >= self._next:
+            _log.info(_words(n_found, nbytes))
+            self._next = now + _LOG_EVERY_S
+
+
+@contextlib.contextmanager
+def shown() -> Iterator[Callable[[int, int], None]]:
+    """Yields what is told of files or samples found so far, and of bytes. None found: opening is over, the line goes."""
+    if not _is_wanted():
+        yield _Lines()
+        return
+    line = _Line()
+    try:
+        yield line
+    finally:
+        line.clear()
