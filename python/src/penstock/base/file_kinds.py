@@ -32,10 +32,23 @@ _PHASE = members(
     )
 )  # fmt: skip
 
+_OPENING = members(
+    {
+        "path": text,
+        "labels": text,
+        "masks": listed(needed(text)),
+        "allow_unreadable": truth,
+        "ignore_labels": truth,
+        "split": text,
+        "fields": members({}),
+    }
+)
+
 REPORT = members(
     {
         "subject": members(
             {
+                "opening": _OPENING,
                 "samples": needed(_COUNT),
                 "nbytes": _AMOUNT,
                 "form": needed(text),
@@ -103,7 +116,7 @@ _WAY = members(
 PLAN = members(
     {
         "field": text,
-        "data": members({"samples": _COUNT, "nbytes": _AMOUNT}),
+        "data": members({"samples": _COUNT, "nbytes": _AMOUNT, "opening": _OPENING}),
         "loader": members({"cache_nbytes": _AMOUNT}),
         "classes": listed(
             needed(

@@ -6,12 +6,12 @@ on images of it, and put on the scale of the analysis, whose costs are means ove
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..data import opening
 from ..data.dataset import Dataset
 from ..data.image import probe as image_info
 from ..data.image import stored_form
@@ -83,10 +83,10 @@ def of_report(report: Mapping[str, Any]) -> list[Class]:
 def _samples_of(subject: Mapping[str, Any]) -> int:
     """Returns how many samples have the report's form: of the data set where it is there, else all."""
     samples = int(subject["samples"])
-    if subject.get("loader") != "penstock" or not os.path.exists(subject["path"]):
+    if not opening.can_open(subject):
         return samples
     try:
-        with Dataset(subject["path"]) as dataset:
+        with opening.of_subject(subject) as dataset:
             field = next((name for name, field in dataset.fields.items() if field.type == "image"), None)
             found = [] if field is None else survey(dataset, field, _LOOK_SECONDS)
     except (PenstockError, OSError):
@@ -96,10 +96,11 @@ def _samples_of(subject: Mapping[str, Any]) -> int:
     return max(1, round(samples * own / whole)) if whole and own else samples
 
 
-def survey(dataset: Dataset, image: str, seconds: float, side: int = 0) -> list[Class]:
+def survey(dataset: Dataset, image: str, seconds: float, side: int = 0, notes: list[str] | None = None) -> list[Class]:
     """Divides the samples in classes by form and size, without costs. Of a large data set it looks at some samples only.
 
     Headers of a folder's files are read for at most so many seconds. side: of the Resize that the transforms begin with; 0: none.
+    notes: gets a line about images that cannot be read.
     """
     import numpy as np
 
@@ -107,18 +108,24 @@ def survey(dataset: Dataset, image: str, seconds: float, side: int = 0) -> list[
     order = np.random.default_rng(1).permutation(n)[:_MOST_LOOKED_AT]
     found: dict[str, list[_Seen]] = {}
     end = time.perf_counter() + seconds
-    looked_at = 0
+    looked_at = n_bad = 0
+    first = ""
     for number in map(int, order):
         if looked_at >= 64 and time.perf_counter() > end:
             break
         looked_at += 1
         try:
             form, height, width = _look(dataset, number, image)
-        except PenstockError:
-            continue  # a damaged sample: loading says so
+        except PenstockError as error:
+            n_bad += 1
+            first = first or str(error).rstrip(".")
+            continue
         found.setdefault(form, []).append(_Seen(height * width, number, _pixels_after(height, width, side)))
     if not found:
-        raise ArgumentError(f"{dataset.path}: no image of the field {image!r} could be read")
+        raise ArgumentError(f"{dataset.path}: no image of the field {image!r} could be read; the first: {first}")
+    if n_bad and notes is not None:
+        notes.append(f"{n_bad} of the {looked_at} images that were looked at could not be read, and are in no class; the first: "
+                     f"{first}")  # fmt: skip
     classes = [part for form, images in sorted(found.items()) for part in _by_size(form, images, n / looked_at)]
     return sorted(classes, key=lambda c: -c.samples)
 

@@ -19,6 +19,7 @@ from ..base.public import public
 from ..base.units import size
 from ..caching.cache import CachePlan
 from ..caching.planned import Planned
+from ..data import opening
 from ..data.dataset import Dataset
 from ..data.image import stored_form
 from ..errors import ArgumentError, CorruptError, LimitError, NoSpaceError, PenstockError
@@ -44,7 +45,7 @@ __all__ = ["Plan", "plan"]
 
 _LAYOUT_PART, _CLASSES_PART, _SURVEY_PART = 0.2, 0.2, 0.05
 _MACHINE = ("cpu", "cores", "storage_nbytes_per_second", "page_cache_nbytes")  # what is said of it
-_SUBJECT = ("path", "samples", "nbytes", "batch_size", "transforms", "fields", "per_box", "assumed")
+_SUBJECT = ("path", "opening", "samples", "nbytes", "batch_size", "transforms", "fields", "per_box", "assumed")
 _LEAST_CACHE = 1 << 20
 _CACHE_PART = 0.5  # of the memory that is available
 
@@ -232,16 +233,27 @@ def _schedule_section(stages: list[dict[str, Any]], report: Mapping[str, Any], l
 
 
 def report_or_data(data: Any) -> Any:
-    """Returns a Loader, a Dataset, a path of data, or a Report. A file is a report's."""
-    if not isinstance(data, (str, os.PathLike)) or not os.path.isfile(data):
+    """Returns a Loader, a Dataset, a path of data, or a Report. A file is a report's, unless it holds samples."""
+    if not isinstance(data, (str, os.PathLike)) or not os.path.isfile(data) or _holds_samples(os.fspath(data)):
         return data
     try:
         return Report.load(data)
     except (CorruptError, ArgumentError) as error:
         raise ArgumentError(
             f"{os.fspath(data)} is a file and no report of penstock analyze ({error.text}): give a folder of images, a data set, "
-            "or a report"
+            "tars, or a report"
         ) from None
+
+
+def _holds_samples(path: str) -> bool:
+    """Whether a file is a tar, a zip, or an index of tars in JSON."""
+    if path.lower().endswith((".tar", ".zip")):
+        return True
+    try:
+        with files.open_data(path, "file") as file:
+            return b'"shardlist"' in file.read(65536)
+    except PenstockError:
+        return False  # reading the report says so
 
 
 def _refuse_measuring(names: Collection[str]) -> None:
@@ -381,7 +393,7 @@ def _field_of(report: Mapping[str, Any], loader: Loader | None) -> str:
     if loader is not None:
         return image_field(loader.dataset)
     try:
-        with Dataset(report["subject"]["path"]) as dataset:
+        with opening.of_subject(report["subject"]) as dataset:
             return image_field(dataset)
     except (PenstockError, OSError):
         return "image"
@@ -403,7 +415,7 @@ def _costs_of(
     if loader is None:
         return _classes.of_report(report), None
     field = image_field(loader.dataset)
-    classes = _classes.survey(loader.dataset, field, _SURVEY_PART * seconds, side)
+    classes = _classes.survey(loader.dataset, field, _SURVEY_PART * seconds, side, notes)
     options = _loader_options.arguments(loader)
     notes += _classes.measure(classes, report, loader.dataset, field, options, _CLASSES_PART * seconds, say)
     for part in [part for part in classes if not part.forms]:
@@ -746,15 +758,16 @@ def _conversion(
 
 
 def _layout_gain(layout: Mapping[str, Any], samples: int) -> dict[str, Any] | None:
-    """Returns what packing a folder as it is would bring: seconds for it, and epochs until they are saved."""
+    """Returns what packing a folder or tars as they are would bring: seconds for it, and epochs until they are saved."""
     if not layout.get("packed_here"):
         return None
     rates = {(row["layout"], row["order"]): row["samples_per_second"] for row in layout["layouts"]}
     seconds = layout["pack_seconds"] * samples
+    source = next(name for name, _ in rates if name != "packed")
     return {
         "seconds": seconds,
         "break_even_epochs": _plan_layout.break_even(
-            seconds, rates["folder", "shuffled"], rates["packed", "shuffled"], samples
+            seconds, rates[source, "shuffled"], rates["packed", "shuffled"], samples
         ),
     }
 

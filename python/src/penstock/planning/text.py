@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..base.units import amount, duration, size
+from ..data import opening
 from ..loading.plan_file import changes_forms
 from ..stalls.text import chain, limit_words
 from . import layout
@@ -302,12 +303,16 @@ def _commands(data: Mapping[str, Any]) -> list[str]:
     path = data["data"]["path"]
     packed = packed_path(path)
     changes = changes_forms(data)
+    given = data["data"].get("opening") or {}
+    options = opening.words(given)
+    source = given.get("path", path)
     lines = ["How to apply it, once it is in a file (penstock plan --out plan.json):"]
     if changes and packed != path:
-        lines.append(f"  penstock pack {shlex.quote(path)} {shlex.quote(packed)} --plan plan.json")
+        lines.append("  " + shlex.join(["penstock", "pack", source, packed, *options, "--plan", "plan.json"]))
     elif changes:
         lines.append(f"  penstock repack {shlex.quote(path)} --plan plan.json")
-    return [*lines, f'  ps.Loader({(packed if changes else path)!r}, ..., plan="plan.json")']
+    data_set = opening.expression(path, given)
+    return [*lines, f'  ps.Loader({repr(packed) if changes else data_set}, ..., plan="plan.json")']
 
 
 def check(predicted: Mapping[str, Any], samples_per_second: float) -> str:

@@ -16,15 +16,16 @@ from typing import Any
 from ..base import options, outputs
 from ..base.public import public
 from ..base.units import amount, duration, size
+from ..data import opening
 from ..data import pack as packing
-from ..data.dataset import Dataset, rules_text
+from ..data.dataset import Dataset, path_text
 from ..errors import ArgumentError, ExistsError, PenstockError
 from ..loading import plan_file as _plan_file
 from ..loading.loader import Loader
 from ..stalls.measure import quiet
 from ..stalls.measure.machine import scratch_directory
 from ..stalls.measure.run import analyze, seconds_of
-from ..stalls.measure.usual import usual
+from ..stalls.measure.usual import Usual, usual
 from ..stalls.report import Report
 from ..stalls.text import bar, doubts, warnings
 from . import layout, solver, text
@@ -147,9 +148,10 @@ def tune(
     """Analyses a data set, plans, writes what the plan asks for, and analyses again.
 
     Args:
-        data: a folder of images, which is never changed; or a data set, which is repacked in place.
+        data: a folder of images, or tars and zips of others, which are never changed; or a data set, which is repacked in
+            place.
         step: as for :func:`penstock.analyze`: called with a batch, returns when the step is done.
-        out: where a folder is packed to; None: beside it, with the suffix ".pst".
+        out: where these are packed to; None: beside it, with the suffix ".pst".
         make: called with (path, plan) and returns the Loader of the training. The plan is None before, and is for
             ``Loader(..., plan=plan)`` afterwards. None: the loader that :func:`penstock.analyze` assumes for a path.
         ask: called with a question before any data are written; True: go on. None: nothing is asked. If the analysis was
@@ -177,7 +179,7 @@ def tune(
     options.count("accelerators", accelerators, 1, 1 << 20)
     _plan.check_options(**planned)
     solver.require(planned.get("library"))
-    path = os.path.abspath(os.fspath(data))
+    path = _whole_path(data)
     making = make or usual(batch_size, accelerator)
     quiet.checked(wait_quiet)
     measured = {"budget": max(1.0, _ANALYSIS_PART * seconds), "accelerator": accelerator, "accelerators": accelerators,
@@ -203,6 +205,12 @@ def tune(
         _write(tuned, places, say)
     _look_again(tuned, making, step, measured, places, say)
     return tuned
+
+
+def _whole_path(data: Any) -> str:
+    """Returns the path of the data, absolute; of several paths the text that names them all."""
+    text = str(path_text(data))
+    return text if "::" in text and not os.path.exists(text) else os.path.abspath(text)
 
 
 def _made(making: Make, path: str, plan: Any) -> Loader:
@@ -310,14 +318,8 @@ class _Places:
         if self.dataset.is_packed:
             return f"go on with: penstock repack {shlex.quote(self.target)} --plan {shlex.quote(plan_file)}"
         anew = _makes_smaller(plan_file)
-        path, labels, allow_unreadable, masks, _, ignore_labels, split, fields = self.dataset._arguments
-        words = ["penstock", "pack", path, self.target, "--plan", plan_file, *([] if anew else ["--resume"])]
-        words += ["--labels", labels] if labels else []
-        words += ["--masks", ",".join(masks)] if masks else []
-        words += ["--allow-unreadable"] if allow_unreadable else []
-        words += ["--ignore-labels"] if ignore_labels else []
-        words += ["--split", split] if split else []
-        words += ["--members", rules_text(fields)] if fields else []
+        words = ["penstock", "pack", self.dataset._arguments[0], self.target, "--plan", plan_file]
+        words += [*([] if anew else ["--resume"]), *opening.words(opening.opening_of(self.dataset))]
         return ("nothing is left of the packing; begin anew with: " if anew else "go on with: ") + " ".join(map(shlex.quote, words))
 
     def write(self) -> None:
@@ -399,6 +401,8 @@ def _look_again(
 ) -> None:
     """Analyses what is there now. If that fails, the report says what was written before."""
     try:
+        if tuned.written_seconds and isinstance(making, Usual):
+            making = making.of_packed()
         with _made(making, tuned.data, tuned.plan) as loader:
             tuned.after = analyze(loader, step, forms=(), progress=say, **measured)
     except BaseException as error:

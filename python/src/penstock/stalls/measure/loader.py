@@ -15,7 +15,7 @@ from typing import Any
 
 from ...base.outputs import need_room
 from ...caching.cache import Cache
-from ...data.dataset import Dataset
+from ...data import opening
 from ...errors import ArgumentError, PenstockError
 from ...loading import options as _loader_options
 from ...loading import table
@@ -254,7 +254,7 @@ class LoaderSubject:
         if self.dataset.is_folder:
             return ""
         try:
-            with Dataset(self.dataset.path) as now:
+            with opening.reopened(self.dataset) as now:
                 is_same = now.bytes_identity == self.dataset.bytes_identity
         except (PenstockError, OSError) as error:
             return f"The data set cannot be opened any more: {str(error).rstrip('.')}."

@@ -13,6 +13,7 @@ from ... import _native
 from ...base import options as _options
 from ...base.public import public
 from ...data.dataset import Dataset
+from ...data.opening import opening_of
 from ...errors import ArgumentError
 from ...loading.loader import Loader
 from ..accelerators import Accelerator
@@ -313,6 +314,7 @@ class _Analysis:
         return {
             "loader": "penstock",
             "path": subject.dataset.path,
+            "opening": opening_of(subject.dataset),
             "samples": len(subject.numbers),
             "nbytes": int(subject.mean_item_nbytes() * len(subject.numbers)),
             "form": form,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import transforms
@@ -55,6 +55,12 @@ class Usual:
         if self.transforms is not None and self.size is not None:
             raise ArgumentError("size is that of the usual transforms: transforms of your own have theirs")
         wanted(self.size, self.batch_size)  # wrong ones raise an error here
+
+    def of_packed(self) -> Usual:
+        """Returns the same for what was packed of the data: a data set of Penstock, which is opened by its path alone."""
+        return replace(
+            self, labels=None, masks=(), allow_unreadable=False, ignore_labels=False, split=None, members=None
+        )
 
     def __call__(self, data: Dataset | str | os.PathLike[str], plan: Any = None) -> Loader:
         if isinstance(data, Dataset):
