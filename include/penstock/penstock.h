@@ -15,6 +15,7 @@
 #include <penstock/index.h>
 #include <penstock/loader.h>
 #include <penstock/meter.h>
+#include <penstock/mixture.h>
 #include <penstock/pli.h>
 #include <penstock/service.h>
 #include <penstock/fallback.h>

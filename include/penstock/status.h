@@ -94,7 +94,7 @@ struct pst_error {
     enum pst_status status;
     /* The failed system call's errno, 0 if there was none. */
     int os_error;
-    /* Sample number in the data set, -1 unknown. */
+    /* Sample number in the data set, or in the mixture that was opened; -1 unknown. */
     int64_t sample;
     /* Byte offset in `file`, -1 unknown. */
     int64_t offset;
@@ -108,8 +108,11 @@ struct pst_error {
     char file[PST_ERROR_PATH_CAP];
     /* The cause, in a sentence without a full stop. */
     char text[PST_ERROR_TEXT_CAP];
+    /* 1 + the sample's number in `dataset`, where `sample` is that in a mixture of which `dataset`
+     * is a source; 0: there is no mixture. */
+    uint64_t source_sample_plus_1;
     /* Zero. Reserved for members of later versions. */
-    uint64_t reserved[8];
+    uint64_t reserved[7];
 };
 
 /* Resets an error to "nothing known": status PST_OK, numbers -1 (os_error 0), texts empty.

@@ -48,6 +48,13 @@ int native_member_rules(PyObject *rules, struct pst_member_rule **out,
 /* Returns the notices of a plain folder as a new list of dicts. NULL with an exception set. */
 PyObject *native_notices(const pst_dataset *dataset);
 
+/* Dataset.mixture(sources, fields, leaves_out): several data sets as one. */
+PyObject *native_mixture_open(PyObject *type, PyObject *args);
+/* A list of (name, path, kind, first sample, samples) of the sources of a mixture. */
+PyObject *native_mixture_sources(const pst_dataset *dataset);
+/* A list of the rows delivered of each of `n` sources. */
+PyObject *native_mixture_rows(const pst_loader *loader, uint32_t n);
+
 struct native_cache {
     PyObject_HEAD pst_cache *handle; /* never NULL after construction */
     pid_t pid;                       /* of the process that made it */

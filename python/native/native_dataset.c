@@ -276,6 +276,13 @@ static PyObject *dataset_notices(PyObject *self, PyObject *unused)
     return handle == NULL ? NULL : native_notices(handle);
 }
 
+static PyObject *dataset_sources(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pst_dataset *handle = open_handle(self);
+    return handle == NULL ? NULL : native_mixture_sources(handle);
+}
+
 static PyObject *shape_tuple(const uint32_t *shape, uint8_t ndim)
 {
     PyObject *tuple = PyTuple_New(ndim);
@@ -539,6 +546,10 @@ static PyObject *dataset_file_path(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"close", dataset_close, METH_NOARGS, "Gives the share back."},
     {"notices", dataset_notices, METH_NOARGS, "A dict per notice of a plain folder."},
+    {"mixture", native_mixture_open, METH_VARARGS | METH_CLASS,
+     "mixture(sources, fields, leaves_out): several data sets as one."},
+    {"sources", dataset_sources, METH_NOARGS,
+     "(name, path, kind, first, count) of each source of a mixture."},
     {"again", dataset_again, METH_NOARGS, "Another object for the same open data set."},
     {"identity", dataset_identity, METH_VARARGS, "identity(kind) -> 16 bytes"},
     {"nbytes", dataset_nbytes, METH_NOARGS, "Bytes of all files that items lie in."},

@@ -44,6 +44,8 @@ PyObject *native_error_dict(const struct pst_error *err)
         native_dict_put(dict, "dataset", text_or_none(err->dataset)) < 0 ||
         native_dict_put(dict, "file", text_or_none(err->file)) < 0 ||
         native_dict_put(dict, "sample", number_or_none(err->sample)) < 0 ||
+        native_dict_put(dict, "source_sample",
+                        number_or_none((int64_t)err->source_sample_plus_1 - 1)) < 0 ||
         native_dict_put(dict, "offset", number_or_none(err->offset)) < 0 ||
         native_dict_put(dict, "os_error",
                         err->os_error != 0 ? PyLong_FromLong(err->os_error) : Py_NewRef(Py_None)) <

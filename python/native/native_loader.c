@@ -23,8 +23,9 @@ struct native_loader {
         state;       /* state after the batch handed out last; read and written under the GIL */
     PyObject *front; /* that batch, until it is taken; NULL: it was; under the GIL */
     pid_t pid;
-    bool closing;  /* true: waiting calls give up; under the GIL */
-    bool changing; /* set() runs, with both locks held: no other call may use the handle */
+    uint32_t n_sources; /* of its mixture; 0: it has one data set */
+    bool closing;       /* true: waiting calls give up; under the GIL */
+    bool changing;      /* set() runs, with both locks held: no other call may use the handle */
     _Atomic int64_t asked_ns; /* when a call last checked for signals */
 };
 
@@ -109,6 +110,7 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (self == NULL)
         return NULL;
     self->pid = getpid();
+    self->n_sources = pst_dataset_n_sources(source);
     self->run_lock = PyThread_allocate_lock();
     self->fetch_lock = PyThread_allocate_lock();
     if (self->run_lock == NULL || self->fetch_lock == NULL) {
@@ -615,6 +617,10 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         NUMBER(n_boxes_dropped));
 #undef NUMBER
     dict = add_part_stats(add_other_stats(dict, &stats), &stats);
+    uint32_t n_sources = ((struct native_loader *)object)->n_sources;
+    if (dict != NULL &&
+        native_dict_put(dict, "source_rows", native_mixture_rows(handle, n_sources)) < 0)
+        Py_CLEAR(dict);
     if (dict != NULL &&
         native_dict_put(dict, "meter", native_meter_new(handle, stats.n_workers)) < 0)
         Py_CLEAR(dict);

@@ -137,7 +137,10 @@ size_t pst_error_format(const struct pst_error *err, char *buffer, size_t capaci
         buffer[0] = '\0';
     if (err->dataset[0])
         psti_text_add(&line, "data set '%s', ", err->dataset);
-    if (err->sample >= 0)
+    if (err->sample >= 0 && err->source_sample_plus_1 > 0)
+        psti_text_add(&line, "sample %llu (%lld of the mixture), ",
+                      (unsigned long long)err->source_sample_plus_1 - 1, (long long)err->sample);
+    else if (err->sample >= 0)
         psti_text_add(&line, "sample %lld, ", (long long)err->sample);
     if (err->file[0])
         psti_text_add(&line, "file '%s', ", err->file);

@@ -1,6 +1,7 @@
 /* dataset.c - the door of the room: opens data sets, and reads items of them.
  *
- * It chooses between a written data set (dataset_index.c) and a folder (dataset_folder.c). A handle
+ * It chooses between a written data set (dataset_index.c), a folder (dataset_folder.c) and files of
+ * others (dataset_container_open.c). A handle
  * does not change after open, so all functions but open and close (dataset_handle.c) may run on any
  * thread. */
 #include "dataset/dataset_container.h"
@@ -204,6 +205,8 @@ _Static_assert(PST_DATASET_BETON - PSTI_CONTAINER_BETON == KIND_SHIFT, "kinds ar
 
 enum pst_dataset_kind pst_dataset_kind_of(const pst_dataset *dataset)
 {
+    if (dataset->kind == PSTI_DATASET_MIXTURE)
+        return PST_DATASET_MIXTURE;
     if (dataset->kind != PSTI_DATASET_CONTAINER)
         return dataset->kind == PSTI_DATASET_FOLDER ? PST_DATASET_FOLDER : PST_DATASET_PACKED;
     uint32_t kind = psti_dataset_container_header(dataset)->kind;
@@ -214,14 +217,13 @@ enum pst_dataset_kind pst_dataset_kind_of(const pst_dataset *dataset)
 
 const char *pst_dataset_kind_name(enum pst_dataset_kind kind)
 {
-    static const char *const names[] = {
-        [PST_DATASET_PACKED] = "packed",   [PST_DATASET_FOLDER] = "folder",
-        [PST_DATASET_TAR] = "tar",         [PST_DATASET_ZIP] = "zip",
-        [PST_DATASET_PARQUET] = "parquet", [PST_DATASET_ARROW] = "arrow",
-        [PST_DATASET_MDS] = "mds",         [PST_DATASET_TFRECORD] = "tfrecord",
-        [PST_DATASET_LMDB] = "lmdb",       [PST_DATASET_RECORDIO] = "recordio",
-        [PST_DATASET_BETON] = "beton"};
-    return kind >= PST_DATASET_PACKED && kind <= PST_DATASET_BETON ? names[kind] : "none";
+    static const char *const names[] = {[PST_DATASET_PACKED] = "packed",
+                                        [PST_DATASET_FOLDER] = "folder",
+                                        [PST_DATASET_TAR] = "tar",
+                                        [PST_DATASET_ZIP] = "zip"};
+    if (kind == PST_DATASET_MIXTURE)
+        return "mixture";
+    return kind >= PST_DATASET_PACKED && kind <= PST_DATASET_ZIP ? names[kind] : "none";
 }
 
 const char *pst_dataset_index_path(const pst_dataset *dataset)
@@ -235,6 +237,8 @@ enum pst_status pst_dataset_nbytes(const pst_dataset *dataset, uint64_t *nbytes,
 {
     struct psti_index_shard shard;
     uint64_t sum = dataset->nbytes;
+    if (dataset->ops->nbytes != NULL)
+        return dataset->ops->nbytes(dataset, nbytes, err);
     for (uint32_t i = 0; pst_dataset_is_packed(dataset) && i < dataset->n_files; i++) {
         enum pst_status status = psti_dataset_shard(dataset, i, &shard, err);
         if (status != PST_OK)
@@ -248,7 +252,7 @@ enum pst_status pst_dataset_nbytes(const pst_dataset *dataset, uint64_t *nbytes,
 enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_file,
                                          struct pst_error *err)
 {
-    if (pst_dataset_is_packed(dataset))
+    if (dataset->kind == PSTI_DATASET_PACKED)
         return psti_dataset_index_check_shard(dataset, i_file, err);
     return dataset->ops->check_file == NULL ? PST_OK
                                             : dataset->ops->check_file(dataset, i_file, err);
@@ -266,6 +270,7 @@ enum pst_status psti_dataset_file_at(const pst_dataset *dataset, uint32_t i_file
     const char *found = shard.name;
     enum pst_status status = PST_OK;
     *at = AT_FDCWD;
+    dataset = psti_dataset_leaf_of_file(dataset, i_file, &i_file);
     if (dataset->kind == PSTI_DATASET_FOLDER)
         return pst_dataset_file_path(dataset, i_file, name, capacity, err);
     if (dataset->kind == PSTI_DATASET_CONTAINER)
@@ -438,6 +443,11 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
         pst_dataset_item(dataset, sample, i_field, variant, &item, sizeof item, err);
     if (status != PST_OK)
         return status;
+    if (dataset->ops->read != NULL) {
+        status = dataset->ops->read(dataset, sample, i_field, variant, start, nbytes, buffer, err);
+        return status == PST_OK ? PST_OK
+                                : psti_dataset_complete(dataset, (int64_t)sample, status, err);
+    }
     /* A folder's file may have a form that was not read yet. An item without form and file does not
      * exist. */
     if (item.form == PST_FORM_NONE &&

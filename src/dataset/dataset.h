@@ -60,6 +60,29 @@ uint64_t psti_dataset_file_place(const pst_dataset *dataset, uint32_t i_file);
 enum pst_status psti_dataset_by_path(const pst_dataset *dataset, uint32_t **samples,
                                      struct pst_error *err);
 
+/* Files numbered below this hold items of many samples; those from it on are one item each, as in a
+ * folder. */
+uint32_t psti_dataset_n_shared_files(const pst_dataset *dataset);
+static inline bool psti_dataset_has_lone_files(const pst_dataset *dataset)
+{
+    return psti_dataset_n_shared_files(dataset) < pst_dataset_n_files(dataset);
+}
+/* The data set that has the sample, or the file, and its number there: of a mixture the source, of
+ * any other the data set itself. It lives as long as `dataset`. The number must exist. Any thread.
+ */
+const pst_dataset *psti_dataset_leaf(const pst_dataset *dataset, uint64_t sample, uint64_t *own);
+const pst_dataset *psti_dataset_leaf_of_file(const pst_dataset *dataset, uint32_t i_file,
+                                             uint32_t *own);
+/* Of a mixture whose field i_field has labels that have other numbers in the data set of the
+ * sample: the mixture's number of each of its *n labels. NULL: the numbers are the same. Int values
+ * and pst_dataset_read give the mixture's numbers; the bytes of an array in its file have the
+ * others. Any thread. */
+const int64_t *psti_dataset_label_map(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                      int64_t *n);
+/* Writes data set and sample into an error: of a mixture the path of the source, and the sample's
+ * numbers in both. sample -1: none. NULL `err` is allowed. */
+void psti_dataset_name_error(const pst_dataset *dataset, int64_t sample, struct pst_error *err);
+
 /* False if a data set of other people's files has an index without checksums of items: nothing
  * tells then whether bytes that come from elsewhere are its own. Any thread. */
 bool psti_dataset_can_check_bytes(const pst_dataset *dataset);

@@ -20,6 +20,8 @@
 #include "base/hash.h"
 #include "format/format_container.h"
 
+#include <penstock/mixture.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -305,6 +307,9 @@ const struct psti_container_header *psti_dataset_container_header(const pst_data
 
 bool psti_dataset_can_check_bytes(const pst_dataset *dataset)
 {
+    for (uint32_t i = 0; i < pst_dataset_n_sources(dataset); i++)
+        if (!psti_dataset_can_check_bytes(pst_dataset_source(dataset, i)))
+            return false;
     return dataset->kind != PSTI_DATASET_CONTAINER || self_of(dataset)->header.has_sums;
 }
 

@@ -58,7 +58,8 @@ bool pst_dataset_is_folder(const pst_dataset *dataset)
 
 bool pst_dataset_is_packed(const pst_dataset *dataset)
 {
-    return dataset->kind == PSTI_DATASET_PACKED;
+    return dataset->kind == PSTI_DATASET_MIXTURE ? psti_dataset_mixture_is_packed(dataset)
+                                                 : dataset->kind == PSTI_DATASET_PACKED;
 }
 
 uint64_t pst_dataset_count(const pst_dataset *dataset) { return dataset->n_samples; }

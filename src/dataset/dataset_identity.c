@@ -3,7 +3,8 @@
  * In: an open data set. Out: 16 bytes each. Those of the bytes and of the listing are made when the
  * data set is opened. The samples' identity is in the index of newer data sets. Else it takes a
  * pass over names and labels, when it is first asked for, and is remembered: two threads that ask
- * at the same time find the same bytes. */
+ * at the same time find the same bytes. Those of a mixture are made of its sources'
+ * (dataset_mixture.c). */
 #include "dataset/dataset_int.h"
 
 #include "base/bits.h"
@@ -71,7 +72,9 @@ static enum pst_status samples_identity(const pst_dataset *dataset, uint8_t iden
                                         struct pst_error *err)
 {
     if (!atomic_load_explicit(&dataset->has_samples, memory_order_acquire)) {
-        enum pst_status status = hash_samples(dataset, identity, err);
+        enum pst_status status = dataset->ops->samples != NULL
+                                     ? dataset->ops->samples(dataset, identity, err)
+                                     : hash_samples(dataset, identity, err);
         /* All that changes in an open data set is what it remembers. */
         if (status == PST_OK)
             psti_dataset_keep_samples_identity((pst_dataset *)dataset, identity);
@@ -115,7 +118,8 @@ const uint8_t *psti_dataset_bytes_identity(const pst_dataset *dataset)
 enum pst_status psti_dataset_check_identity(const pst_dataset *dataset, struct pst_error *err)
 {
     uint8_t stated[16], found[16];
-    if (!atomic_load_explicit(&dataset->has_samples, memory_order_acquire))
+    if (!atomic_load_explicit(&dataset->has_samples, memory_order_acquire) ||
+        dataset->ops->samples != NULL)
         return PST_OK;
     enum pst_status status = samples_identity(dataset, stated, err);
     if (status == PST_OK)

@@ -458,7 +458,7 @@ uint64_t psti_dataset_mark(const pst_dataset *dataset)
 enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
                                    struct psti_index_shard *shard, struct pst_error *err)
 {
-    if (!pst_dataset_is_packed(dataset) || i_file >= dataset->n_files)
+    if (dataset->kind != PSTI_DATASET_PACKED || i_file >= dataset->n_files)
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "there is no shard %" PRIu32, i_file);
     return psti_dataset_index_shard(psti_dataset_index_of(dataset), i_file, shard, err);
 }

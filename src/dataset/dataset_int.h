@@ -1,7 +1,8 @@
 /* dataset_int.h - the common handle of all kinds of data sets.
  *
- * Three kinds exist: written data sets (dataset_index.c), plain folders (dataset_folder.c), and
- * other people's files with an index of ours (dataset_container.c). Each embeds `struct
+ * Four kinds exist: written data sets (dataset_index.c), plain folders (dataset_folder.c), other
+ * people's files with an index of ours (dataset_container.c), and several of these as one
+ * (dataset_mixture.c). Each embeds `struct
  * pst_dataset` as its FIRST member in a structure of its own, allocated by psti_calloc, and fills
  * in the common part at open. After open nothing in the common part changes,
  * so it is read without locks. dataset_query.c checks arguments (ranges of sample, field, variant;
@@ -58,12 +59,23 @@ struct psti_dataset_ops {
     enum pst_status (*read_memory)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                    uint64_t start, uint64_t nbytes, void *buffer,
                                    struct pst_error *err);
+    /* pst_dataset_read, with arguments that were checked but for the range. NULL: dataset.c reads
+     * the item in its file. */
+    enum pst_status (*read)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                            uint32_t variant, uint64_t start, uint64_t nbytes, void *buffer,
+                            struct pst_error *err);
+    /* pst_dataset_nbytes. NULL: the common part and the shards say it. */
+    enum pst_status (*nbytes)(const pst_dataset *dataset, uint64_t *nbytes, struct pst_error *err);
+    /* Makes the identity of the samples. NULL: it is made of names and labels. */
+    enum pst_status (*samples)(const pst_dataset *dataset, uint8_t identity[16],
+                               struct pst_error *err);
 };
 
 enum psti_dataset_kind {
     PSTI_DATASET_PACKED = 0,
     PSTI_DATASET_FOLDER = 1,    /* each item is a file of its own */
     PSTI_DATASET_CONTAINER = 2, /* items are parts of files that others made */
+    PSTI_DATASET_MIXTURE = 3,   /* several data sets of the other kinds */
 };
 
 struct pst_dataset {
@@ -108,6 +120,9 @@ enum pst_status psti_dataset_new(const char *path, size_t nbytes,
 
 /* dataset_identity.c: remembers the identity of the samples. */
 void psti_dataset_keep_samples_identity(pst_dataset *dataset, const uint8_t identity[16]);
+
+/* True if all sources of a mixture are packed (dataset_mixture.c). */
+bool psti_dataset_mixture_is_packed(const pst_dataset *dataset);
 
 /* dataset_options.c: copies the options into the handle. */
 enum pst_status psti_dataset_keep_options(pst_dataset *dataset,

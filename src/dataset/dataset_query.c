@@ -27,15 +27,35 @@ const uint32_t *pst_dataset_point_pairs(const pst_dataset *dataset, uint32_t i_f
     return dataset->ops->pairs(dataset, i_field);
 }
 
+void psti_dataset_name_error(const pst_dataset *dataset, int64_t sample, struct pst_error *err)
+{
+    uint64_t own = 0;
+    if (err == NULL)
+        return;
+    bool is_mixture = dataset->kind == PSTI_DATASET_MIXTURE;
+    if (is_mixture && (sample < 0 || (uint64_t)sample >= dataset->n_samples)) {
+        if (err->dataset[0] == '\0') /* else a source was named already */
+            psti_error_set_dataset(err, dataset->path);
+        if (sample >= 0)
+            err->sample = sample;
+        return;
+    }
+    err->sample = sample;
+    err->source_sample_plus_1 = 0;
+    if (is_mixture) {
+        dataset = psti_dataset_leaf(dataset, (uint64_t)sample, &own);
+        err->source_sample_plus_1 = own + 1;
+    }
+    psti_error_set_dataset(err, dataset->path);
+}
+
 /* Out of line: errors are rare. */
 __attribute__((noinline)) enum pst_status psti_dataset_complete(const pst_dataset *dataset,
                                                                 int64_t sample,
                                                                 enum pst_status status,
                                                                 struct pst_error *err)
 {
-    psti_error_set_dataset(err, dataset->path);
-    if (err != NULL)
-        err->sample = sample;
+    psti_dataset_name_error(dataset, sample, err);
     return status;
 }
 

@@ -141,7 +141,7 @@ enum pst_status psti_dataset_scan_shard(const pst_dataset *dataset, uint32_t i_f
     struct psti_index_shard shard = {.nbytes = 0};
     char path[PATH_MAX + 64] = "";
     *n_items = 0;
-    if (!pst_dataset_is_packed(dataset))
+    if (dataset->kind != PSTI_DATASET_PACKED)
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "a plain folder has no shards");
     struct stat st;
     enum pst_status status = psti_dataset_index_check_shard(dataset, i_file, err);

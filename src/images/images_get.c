@@ -50,8 +50,7 @@ static enum pst_status name_error(const struct job *job, enum pst_status status)
     char path[PATH_MAX];
     if (!err)
         return status;
-    psti_error_set_dataset(err, pst_dataset_path(dataset));
-    err->sample = (int64_t)job->sample;
+    psti_dataset_name_error(dataset, (int64_t)job->sample, err);
     if (!err->codec[0] && form != PST_FORM_NONE && form != PST_FORM_BYTES)
         psti_error_set_codec(err, pst_form_name(form));
     if (job->item.i_file == PST_FILE_NONE)

@@ -88,8 +88,9 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
                                            .n_at_once = options->throttle_requests,
                                            .scattered = options->order != PST_ORDER_SEQUENTIAL};
     if (psti_loader_shape_gathers(loader)) {
-        storage.by_place = pst_dataset_is_folder(loader->dataset);
-        storage.gap_nbytes = storage.by_place ? 0 : gap_wanted(options);
+        storage.by_place = psti_dataset_has_lone_files(loader->dataset);
+        if (psti_dataset_n_shared_files(loader->dataset) > 0)
+            storage.gap_nbytes = gap_wanted(options);
     }
     storage.depth =
         psti_loader_shape_tasks_max(loader) * (loader->plan.n_reads ? loader->plan.n_reads : 1);
@@ -152,10 +153,42 @@ static enum pst_status open_verified(pst_loader *loader, struct pst_error *err)
                                         "no memory to note which items were checked");
 }
 
+/* The host service opens one data set by its descriptors. */
+static enum pst_status check_mixture(const pst_loader *loader, struct pst_error *err)
+{
+    if (pst_dataset_n_sources(loader->dataset) == 0)
+        return PST_OK;
+    if (loader->options.share)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
+                         "share: the host service does not take mixtures: leave share out, or pack "
+                         "the sources into one data set");
+    if (loader->options.cache && psti_cache_remote(loader->options.cache))
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
+                         "the host cache does not take mixtures: give the loader a cache of its "
+                         "process");
+    return PST_OK;
+}
+
+/* Counts of rows by source. */
+static enum pst_status open_source_rows(pst_loader *loader, struct pst_error *err)
+{
+    uint32_t n = pst_dataset_n_sources(loader->dataset);
+    if (n == 0)
+        return PST_OK;
+    loader->meters.source_rows = psti_calloc(n, sizeof *loader->meters.source_rows);
+    return loader->meters.source_rows
+               ? PST_OK
+               : psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for counts of sources");
+}
+
 static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_slots *slots,
                                   struct pst_error *err)
 {
-    enum pst_status status = loader->options.share ? psti_loader_share_open(loader, err) : PST_OK;
+    enum pst_status status = check_mixture(loader, err);
+    if (status == PST_OK)
+        status = open_source_rows(loader, err);
+    if (status == PST_OK && loader->options.share)
+        status = psti_loader_share_open(loader, err);
     loader->options.share = loader->options.socket = loader->options.service = NULL;
     if (status == PST_OK)
         status = open_order(loader, err);
@@ -304,6 +337,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_loader_tiers_close(loader);
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
+    psti_free(loader->meters.source_rows);
     psti_free(loader->kept.plan);
     psti_loader_training_close(&loader->kept.training);
     psti_free(loader->quarantine.list);

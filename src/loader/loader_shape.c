@@ -42,7 +42,8 @@ bool psti_loader_shape_gathers(const pst_loader *loader)
     const struct pst_loader_options *options = &loader->options;
     return options->order == PST_ORDER_PAGES && options->num_workers > 0 &&
            loader->plan.n_items > 0 && options->storage != PST_STORAGE_MEMORY &&
-           (pst_dataset_is_folder(loader->dataset) || options->page_cache != PST_PAGE_CACHE_DIRECT);
+           (psti_dataset_has_lone_files(loader->dataset) ||
+            options->page_cache != PST_PAGE_CACHE_DIRECT);
 }
 
 /* Rows under way where they are not gathered. */
@@ -61,7 +62,7 @@ uint32_t psti_loader_shape_tasks_max(const pst_loader *loader)
     if (psti_loader_shape_gathers(loader)) { /* their tables may take a sixteenth of the memory */
         uint64_t task = loader->plan.n_items * sizeof(struct psti_loader_source) +
                         loader->plan.n_reads * sizeof(struct psti_read);
-        if (pst_dataset_is_folder(loader->dataset))
+        if (psti_dataset_has_lone_files(loader->dataset))
             task += loader->plan.n_items * (uint64_t)PSTI_PATH_NBYTES;
         uint64_t most = options->host_memory / 16 / task;
         most = most > TASKS_MAX_PAGES ? TASKS_MAX_PAGES : most;
@@ -134,7 +135,7 @@ static enum pst_status charge_jobs(pst_loader *loader, struct pst_error *err)
     const struct psti_loader_plan *plan = &loader->plan;
     uint64_t row = (plan->n_items + 1) * sizeof(struct psti_loader_source) +
                    (plan->n_reads + 1) * sizeof(struct psti_read);
-    if (pst_dataset_is_folder(loader->dataset))
+    if (psti_dataset_has_lone_files(loader->dataset))
         row += (plan->n_items + 1) * (uint64_t)PSTI_PATH_NBYTES;
     uint64_t n_rows = options->num_workers ? options->num_workers : 1;
     n_rows += loader->in_memory ? 0 : loader->queue.n_tasks;

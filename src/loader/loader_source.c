@@ -12,13 +12,13 @@
 bool psti_loader_items_open(struct psti_loader_items *items, pst_loader *loader)
 {
     const struct psti_loader_plan *plan = &loader->plan;
-    bool is_folder = pst_dataset_is_folder(loader->dataset);
+    bool by_path = psti_dataset_has_lone_files(loader->dataset);
     *items = (struct psti_loader_items){.loader = loader, .state = PSTI_LOADER_ROW_READY};
     items->sources = psti_calloc(plan->n_items + 1, sizeof *items->sources);
     items->reads = psti_calloc(plan->n_reads + 1, sizeof *items->reads);
-    if (is_folder)
+    if (by_path)
         items->paths = psti_alloc_array(plan->n_items + 1, PSTI_PATH_NBYTES);
-    return items->sources && items->reads && (items->paths || !is_folder);
+    return items->sources && items->reads && (items->paths || !by_path);
 }
 
 void psti_loader_items_close(struct psti_loader_items *items)
@@ -45,9 +45,7 @@ void psti_loader_source_name_error(const pst_loader *loader, uint64_t sample,
 {
     if (!err)
         return;
-    err->sample = (int64_t)sample;
-    if (!err->dataset[0])
-        psti_error_set_dataset(err, pst_dataset_path(loader->dataset));
+    psti_dataset_name_error(loader->dataset, (int64_t)sample, err);
     if (!source)
         return;
     enum pst_form form = source->item.form;

@@ -90,7 +90,7 @@ struct psti_loader_items {
     struct psti_loader_source *sources; /* [plan.n_items] */
     struct psti_read *reads;            /* [plan.n_reads] */
     uint32_t n_reads;                   /* of them, those that belong to the state */
-    char *paths;                        /* [plan.n_items][PSTI_PATH_NBYTES], folders only */
+    char *paths; /* [plan.n_items][PSTI_PATH_NBYTES], folders, also in mixtures */
     /* A request or read is done. Any thread may call it. */
     void (*done)(struct psti_loader_items *items);
     void *user; /* for `done` */

@@ -8,6 +8,8 @@
 #include "dataset/dataset.h"
 #include "dataset/dataset_members.h"
 
+#include <penstock/mixture.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -97,10 +99,13 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
     const struct pst_dataset_options *options = psti_dataset_options(dataset);
     const char *path = pst_dataset_path(dataset);
     int folder, index;
-    bool is_container = psti_dataset_container_fds(dataset, &folder, &index);
     *n_fds = 0;
-    enum pst_status status = is_container ? add_copy(folder, fds, n_fds, err)
-                                          : add_folder(path, fds, n_fds, err);
+    if (pst_dataset_n_sources(dataset) > 0)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "share",
+                         "the host service does not take mixtures");
+    bool is_container = psti_dataset_container_fds(dataset, &folder, &index);
+    enum pst_status status =
+        is_container ? add_copy(folder, fds, n_fds, err) : add_folder(path, fds, n_fds, err);
     if (status == PST_OK && is_container)
         status = add_copy(index, fds, n_fds, err);
     if (status == PST_OK && options->labels)

@@ -41,6 +41,8 @@
     X(pst_index_options, 24) \
     X(pst_index_report, 64) \
     X(pst_member_rule, 56) \
+    X(pst_mixture_source, 64) \
+    X(pst_mixture_options, 32) \
     X(pst_cache_options, 16) \
     X(pst_cache_advice, 208) \
     X(pst_cache_stats, 40) \
@@ -87,6 +89,7 @@ ASSERT_SIZE_FIRST(pst_sample)
 ASSERT_SIZE_FIRST(pst_dataset_options)
 ASSERT_SIZE_FIRST(pst_loader_options)
 ASSERT_SIZE_FIRST(pst_index_options)
+ASSERT_SIZE_FIRST(pst_mixture_options)
 ASSERT_SIZE_FIRST(pst_cache_host_options)
 ASSERT_SIZE_FIRST(pst_images_options)
 ASSERT_SIZE_FIRST(pst_service_options)

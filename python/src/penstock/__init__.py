@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .caching.images import CachedImages, CachedImagesStats
     from .data.dataset import Dataset, Field
     from .data.image import ImageInfo, decode, probe
+    from .data.mixture import Mixture
     from .loading.arguments import (
         Annotations,
         CacheUse,
@@ -103,6 +104,7 @@ __all__ = [
     "Keypoints",
     "Loader",
     "Mask",
+    "Mixture",
     "OnError",
     "PackReport",
     "Padded",
@@ -146,6 +148,7 @@ _HOMES = {
     **dict.fromkeys(("CachedImages", "CachedImagesStats"), "caching.images"),
     **dict.fromkeys(("Dataset", "Field"), "data.dataset"),
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "data.image"),
+    "Mixture": "data.mixture",
     **dict.fromkeys(
         ("Annotations", "CacheUse", "Decoding", "Forms", "Functions", "Gpu", "OnError", "Padded", "Pages", "Reading",
          "Share", "Watch"),

@@ -34,7 +34,7 @@ __all__ = [
     "VersionError",
 ]
 
-_PARTS = ("text", "dataset", "sample", "file", "offset", "codec", "room", "os_error")
+_PARTS = ("text", "dataset", "sample", "source_sample", "file", "offset", "codec", "room", "os_error")
 
 
 class PenstockError(Exception):
@@ -44,7 +44,8 @@ class PenstockError(Exception):
         status: name of the status, e.g. ``"PST_ERROR_CORRUPT"``.
         text: the cause alone.
         dataset: path of the data set.
-        sample: number of the sample.
+        sample: number of the sample; of a :class:`Mixture`, its number there.
+        source_sample: of a mixture, the sample's number in the data set that ``dataset`` names.
         file: path of the file read or written.
         offset: byte offset in ``file``.
         codec: ``"jpeg"``, ``"png"``, ...
@@ -58,6 +59,7 @@ class PenstockError(Exception):
     text: str
     dataset: str | None
     sample: int | None
+    source_sample: int | None
     file: str | None
     offset: int | None
     codec: str | None

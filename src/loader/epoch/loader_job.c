@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/philox.h"
+#include "dataset/dataset.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,6 +87,15 @@ static bool came_from(const struct pst_error *err, const char *room)
     return strcmp(err->room, room) == 0;
 }
 
+static bool is_lone_loss(const pst_loader *loader, const struct pst_error *err)
+{
+    const pst_dataset *dataset = loader->dataset;
+    uint64_t own;
+    if (err->sample >= 0 && (uint64_t)err->sample < pst_dataset_count(dataset))
+        dataset = psti_dataset_leaf(dataset, (uint64_t)err->sample, &own);
+    return psti_loader_files_is_lone_loss(dataset, err->file);
+}
+
 /* True if the fault in worker->err lies with the sample, so that on_error decides. Faults of the
  * machine, of limits and of options would hit good samples, too; they end the epoch. */
 static bool is_samples_fault(const struct psti_loader_worker *worker, enum pst_status status)
@@ -98,7 +108,7 @@ static bool is_samples_fault(const struct psti_loader_worker *worker, enum pst_s
     case PST_ERROR_VERSION:
         return true;
     case PST_ERROR_NOT_FOUND: /* an item that the sample lacks, or a missing file */
-        return !err->os_error || psti_loader_files_is_lone_loss(worker->loader, err->file);
+        return !err->os_error || is_lone_loss(worker->loader, err);
     case PST_ERROR_UNSUPPORTED: /* codecs; storage, if the file is not regular */
         return came_from(err, "decode") || came_from(err, "sound") || came_from(err, "storage");
     case PST_ERROR_ARGUMENT: /* operations report it, too */

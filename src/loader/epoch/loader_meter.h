@@ -28,7 +28,8 @@ struct psti_loader_meters {
     struct psti_loader_queues lengths;
     atomic_uint_fast64_t fallbacks[PST_FALLBACKS_MAX]; /* any thread counts */
     uint64_t n_small_pages;                            /* count of the process at open */
-    struct psti_trace *trace;                          /* NULL: none is written */
+    uint64_t *source_rows;    /* delivered, of each source of a mixture; NULL: it is none */
+    struct psti_trace *trace; /* NULL: none is written */
 };
 
 /* An epoch begins. */

@@ -121,6 +121,17 @@ static void move_on(pst_loader *loader, struct psti_loader_job *job)
     pthread_cond_signal(loader->work);
 }
 
+/* Counts the rows of a batch by the source that each is of. */
+static void count_sources(pst_loader *loader, pst_batch *batch)
+{
+    const int64_t *indices = psti_batch_indices(batch);
+    uint32_t n = pst_batch_count(batch), i_source;
+    for (uint32_t i = 0; loader->meters.source_rows && i < n; i++)
+        if (pst_dataset_source_of(loader->dataset, (uint64_t)indices[i], &i_source, NULL, NULL) ==
+            PST_OK)
+            loader->meters.source_rows[i_source]++;
+}
+
 /* Delivers the whole job whose turn has come. *out is NULL with PST_OK: try again. */
 static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, pst_batch **out,
                                struct pst_error *err)
@@ -138,6 +149,7 @@ static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, 
     loader->meters.stats.n_batches++;
     loader->meters.stats.n_samples += pst_batch_count(batch);
     loader->epoch.n_good += pst_batch_count(batch);
+    count_sources(loader, batch);
     *out = batch;
     move_on(loader, job);
     psti_loader_share_delivered(loader);

@@ -48,6 +48,18 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     loader->placement.ops->stats(loader, stats); /* last, because it may overwrite members */
 }
 
+void pst_loader_source_rows(const pst_loader *loader, uint64_t *rows, uint32_t n)
+{
+    bool forked = psti_batch_pool_is_forked(loader->pool);
+    uint32_t n_sources = forked ? 0 : pst_dataset_n_sources(loader->dataset);
+    memset(rows, 0, n * sizeof *rows);
+    if (n_sources == 0 || n == 0)
+        return;
+    pthread_mutex_lock(loader->lock);
+    memcpy(rows, loader->meters.source_rows, (n < n_sources ? n : n_sources) * sizeof *rows);
+    pthread_mutex_unlock(loader->lock);
+}
+
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats, size_t stats_nbytes)
 {
     struct pst_loader_stats all = {0};

@@ -119,6 +119,23 @@ static enum pst_status fill_bytes(struct psti_loader_worker *worker, pst_batch *
     return PST_OK;
 }
 
+/* Labels of a source of a mixture get the mixture's numbers. What lies in no file comes with them.
+ */
+static enum pst_status map_labels(const pst_loader *loader,
+                                  const struct psti_loader_plan_field *plan,
+                                  const struct psti_loader_source *source, void *elements,
+                                  size_t nbytes, struct pst_error *err)
+{
+    int64_t n = 0;
+    const int64_t *map = psti_dataset_label_map(loader->dataset, source->sample, plan->i_field, &n);
+    if (!map || source->item.i_file == PST_FILE_NONE ||
+        psti_format_map_labels(plan->field, elements, nbytes, map, n))
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                     "field '%s' has a label outside of its %" PRId64 " classes", plan->field->name,
+                     n);
+}
+
 static enum pst_status fill_array(struct psti_loader_worker *worker, pst_batch *batch,
                                   uint32_t i_plan, uint32_t row,
                                   const struct psti_loader_source *source, struct pst_error *err)
@@ -146,7 +163,7 @@ static enum pst_status fill_array(struct psti_loader_worker *worker, pst_batch *
     if (!memory)
         return fail_no_room(worker, plan, status, err);
     memcpy(memory, source->data, nbytes);
-    return PST_OK;
+    return map_labels(worker->loader, plan, source, memory, nbytes, err);
 }
 
 /* Swaps left and right keypoints of a sample that was mirrored. */
@@ -266,8 +283,8 @@ static enum pst_status decode_item(struct psti_loader_worker *worker,
     struct psti_meter_thread *meter = &worker->meter;
     const void *bytes = NULL;
     int64_t since = psti_stall_meter_enter(meter, PSTI_METER_FETCH);
-    enum pst_status status =
-        psti_dataset_item_decode(worker->codings, item, source->data, source->decoded, &bytes, err);
+    enum pst_status status = psti_inflate_raw(worker->inflater, source->data, (size_t)item->nbytes,
+                                              source->decoded, (size_t)item->decoded_nbytes, err);
     psti_stall_meter_leave(meter, PSTI_METER_FETCH, since);
     if (status != PST_OK)
         return status;

@@ -81,12 +81,11 @@ static bool holds_something(const char *path)
     return entry != NULL;
 }
 
-bool psti_loader_files_is_lone_loss(const pst_loader *loader, const char *path)
+bool psti_loader_files_is_lone_loss(const pst_dataset *dataset, const char *path)
 {
     char parent[PSTI_PATH_NBYTES];
     struct stat stat_;
-    if (!pst_dataset_is_folder(loader->dataset) ||
-        !holds_something(pst_dataset_path(loader->dataset)))
+    if (!pst_dataset_is_folder(dataset) || !holds_something(pst_dataset_path(dataset)))
         return false;
     const char *slash = strrchr(path, '/');
     bool is_cut = strncmp(path, "...", 3) == 0; /* err->path keeps the end of a long path */
@@ -102,19 +101,22 @@ bool psti_loader_files_is_lone_loss(const pst_loader *loader, const char *path)
 static bool may_be_missing(const pst_loader *loader, uint32_t i_file, enum pst_status status)
 {
     char path[PSTI_PATH_NBYTES];
+    uint32_t own;
     return (status == PST_ERROR_NOT_FOUND || status == PST_ERROR_CORRUPT) &&
            loader->options.on_error != PST_ON_ERROR_RAISE &&
            pst_dataset_file_path(loader->dataset, i_file, path, sizeof path, NULL) == PST_OK &&
-           psti_loader_files_is_lone_loss(loader, path);
+           psti_loader_files_is_lone_loss(psti_dataset_leaf_of_file(loader->dataset, i_file, &own),
+                                          path);
 }
 
 enum pst_status psti_loader_files_open(pst_loader *loader, struct pst_error *err)
 {
     struct psti_loader_files *files = &loader->files;
     files->resident = psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY;
-    if (pst_dataset_is_folder(loader->dataset) && !files->resident)
-        return PST_OK;
-    uint32_t n = pst_dataset_n_files(loader->dataset);
+    uint32_t n = files->resident ? pst_dataset_n_files(loader->dataset)
+                                 : psti_dataset_n_shared_files(loader->dataset);
+    if (n == 0 && !files->resident)
+        return PST_OK; /* all are read by path */
     files->files = psti_calloc(n ? n : 1, sizeof *files->files);
     files->refs = psti_calloc(n ? n : 1, sizeof *files->refs);
     files->used = psti_calloc(n ? n : 1, sizeof *files->used);

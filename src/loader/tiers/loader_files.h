@@ -1,7 +1,7 @@
 /* loader_files.h - the files that hold items, open while rows need them.
  *
- * Shards (and with MEMORY storage also a folder's files) are opened when first needed; the least
- * recently used one is closed. Any thread. */
+ * Shards (and with MEMORY storage also a folder's files, which have the last numbers) are opened
+ * when first needed; the least recently used one is closed. Any thread. */
 #ifndef PST_LOADER_LOADER_FILES_H
 #define PST_LOADER_LOADER_FILES_H
 
@@ -28,6 +28,7 @@ enum pst_status psti_loader_files_acquire(pst_loader *loader, uint32_t i_file,
 void psti_loader_files_release(pst_loader *loader, uint32_t i_file, struct psti_file *file);
 /* True if a file that was not found is the only loss. False if it is a shard, or if the file's
  * folder or the whole data set is gone. The mount of a data set may be an empty folder now. */
-bool psti_loader_files_is_lone_loss(const pst_loader *loader, const char *path);
+/* dataset: the loader's, or the source of a mixture that has the file. */
+bool psti_loader_files_is_lone_loss(const pst_dataset *dataset, const char *path);
 
 #endif

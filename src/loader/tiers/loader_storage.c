@@ -37,7 +37,8 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
                                struct pst_error *err)
 {
     const struct pst_item *item = &source->item;
-    if (!loader->files.n && pst_dataset_is_folder(loader->dataset)) {
+    if (!loader->files.resident && item->i_file >= loader->files.n &&
+        psti_dataset_has_lone_files(loader->dataset)) {
         char *path = source->items->paths;
         path += (size_t)(source - source->items->sources) * PSTI_PATH_NBYTES;
         source->path = path;

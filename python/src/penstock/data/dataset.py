@@ -178,22 +178,9 @@ class Dataset:
         )
         text = path_text(path)
         with progress.shown() as told:
-            self._native = _native.Dataset(text, *options, split, member_rules(fields), told)
-        info = self._native.info()
-        self._path: str = info["path"]
-        self._kind: str = info["kind"]
+            self._take(_native.Dataset(text, *options, split, member_rules(fields), told))
         again = self._path if "::" not in str(text) or os.path.exists(text) else text
         self._arguments = (again, *options, split, None if fields is None else dict(fields))
-        self._count: int = info["count"]
-        self._id: bytes = info["id"]
-        self._is_folder: bool = self._kind == "folder"
-        self._n_skipped: int = info["n_skipped"]
-        self._fields = tuple(
-            Field(**{**field, "made_for": _options.MADE_FOR[field["made_for"]]})
-            for field in self._native.fields()
-        )
-        self._places = {field.name: i for i, field in enumerate(self._fields)}
-        self._indices: npt.NDArray[np.uint64] | None = None  # the samples of a view
         for notice in self.notices if self._is_folder else ():
             if notice["kind"] == "mask_in_colours":
                 warnings.warn(
@@ -201,6 +188,23 @@ class Dataset:
                     "and a mask has the number of a class in each pixel: convert them (docs/guide/masks-in-colours.md)",
                     stacklevel=2,
                 )
+
+    def _take(self, native: _native.Dataset) -> None:
+        """Takes what was opened, and what it says of itself."""
+        info = native.info()
+        self._native = native
+        self._path: str = info["path"]
+        self._kind: str = info["kind"]
+        self._count: int = info["count"]
+        self._id: bytes = info["id"]
+        self._is_folder: bool = self._kind == "folder"
+        self._n_skipped: int = info["n_skipped"]
+        self._fields = tuple(
+            Field(**{**field, "made_for": _options.MADE_FOR[field["made_for"]]})
+            for field in native.fields()
+        )
+        self._places = {field.name: i for i, field in enumerate(self._fields)}
+        self._indices: npt.NDArray[np.uint64] | None = None  # the samples of a view
 
     @classmethod
     def from_files(cls, paths: Iterable[str | os.PathLike[str]], *, allow_unreadable: bool = False) -> Dataset:
@@ -278,8 +282,7 @@ class Dataset:
 
     @property
     def kind(self) -> str:
-        """Where the samples lie: "packed", "folder", or in files of others: "tar", "zip", "parquet", "arrow", "mds",
-        "tfrecord", "lmdb", "recordio", "beton"."""
+        """Where the samples lie: "packed", "folder", or in files of others: "tar", "zip". Of a :class:`Mixture` "mixture"."""
         return self._kind
 
     @property
@@ -558,6 +561,10 @@ class Dataset:
             raise IndexError(f"sample {i} of {n} in {self._path}")
         return sample if self._indices is None else int(self._indices[sample])
 
+    def _origin(self, sample: int) -> tuple[str, int | None, str]:
+        """Returns the path that has a sample, its number in a source of a mixture, and the words that name it."""
+        return self._path, None, f"sample {sample}"
+
     def _item_place(self, field: str) -> int:
         place = self._place(field)
         if self._fields[place].type in ("int", "float"):
@@ -619,10 +626,12 @@ class Dataset:
                 )
             except PenstockError as error:
                 # The decoder saw only bytes; this adds the sample.
-                error.dataset, error.sample = self._path, sample
+                path, own, words = self._origin(sample)
+                error.dataset, error.sample = path, sample
+                error.source_sample = own
                 if item["i_file"] is not None:
                     error.file = self._native.file_path(item["i_file"])
-                where = f"{self._path}: sample {sample} ({self._native.name(sample)}): "
+                where = f"{path}: {words} ({self._native.name(sample)}): "
                 error.args = (where + str(error),)
                 raise
         return pixels[..., 0] if field.type == "mask" and pixels.shape[2] == 1 else pixels
@@ -638,7 +647,7 @@ class Dataset:
             f"<td>{field.n_variants}</td><td>{field.max_item_nbytes:,}</td></tr>"
             for field in self._fields
         )
-        kind = {"packed": "data set", "folder": "folder"}.get(self._kind, f"{self._kind} files")
+        kind = {"packed": "data set", "folder": "folder", "mixture": "mixture"}.get(self._kind, f"{self._kind} files")
         return (
             f"<div><table><caption>{kind} <code>{escape(self._path)}</code>: {len(self):,} samples"
             "</caption><tr><th>field</th><th>type</th><th>variants</th><th>largest item, bytes</th>"

@@ -41,7 +41,8 @@ class BadSamples:
             error = calls.error_of(failure, self._dataset, place)
             self.entries.setdefault(sample, {
                 "message": str(error), "status": error.status, "text": error.text, "room": "function", "codec": None,
-                "dataset": self._dataset.path, "file": None, "sample": sample, "offset": None, "os_error": None,
+                "dataset": error.dataset, "file": None, "sample": sample, "source_sample": error.source_sample,
+                "offset": None, "os_error": None,
             })  # fmt: skip
         most = self._given["max_errors"]
         if most is not None and len(self._noted) > most:

@@ -271,16 +271,17 @@ def _as_output(value: Any, output: str) -> Any:
 
 def error_of(failure: Failure, dataset: Dataset, place: Place | None) -> FunctionError:
     """Returns what the consumer gets: with the place of the batch, the sample's name, and the traceback of the function."""
-    where, name = "no batch", None
+    where, path, own = "no batch", dataset.path, None
     if place is not None:
         where = named(place.epoch, place.step, place.samples)
     if failure.sample is not None:
         name = dataset._native.name(failure.sample)
-        where = f"sample {failure.sample}" + (f", {name!r}" if name else "") + f" of {where}"
+        path, own, words = dataset._origin(failure.sample)
+        where = words + (f", {name!r}" if name else "") + f" of {where}"
     text = f"{failure.which}, {where}: {failure.text}"
     if failure.trace:
         text += f"\n\nThe function's own traceback:\n{failure.trace.rstrip()}"
-    error = FunctionError(f"data set {dataset.path!r}: {text}", text=text, dataset=dataset.path, sample=failure.sample)
+    error = FunctionError(f"data set {path!r}: {text}", text=text, dataset=path, sample=failure.sample, source_sample=own)
     error.__cause__ = failure.error
     return error
 

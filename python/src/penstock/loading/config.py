@@ -18,6 +18,7 @@ from ..base import files
 from ..base import options as _options
 from ..caching.planned import Planned
 from ..data.dataset import Dataset
+from ..data.mixture import Mixture
 from ..data.schema import Keypoints
 from ..errors import ArgumentError
 from . import table
@@ -26,6 +27,7 @@ from .table import GROUPS, PLAIN, ROWS
 KIND = "penstock loader"
 VERSION = 1
 _ABSENT = "absent"
+_MIXTURE = ("fields", "lacking")
 _DATASET = ("path", "labels", "allow_unreadable", "masks", "files", "ignore_labels", "split", "fields")
 
 
@@ -119,7 +121,17 @@ _TO_PLAIN: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _mixture(mixture: Mixture) -> dict[str, Any]:
+    sources = [_dataset(source) for source in mixture._sources]
+    named = sources if mixture._names is None else dict(zip(mixture._names, sources, strict=True))
+    view = None if mixture._indices is mixture._shown else mixture.indices.tolist()
+    plain = {"sources": named, **_plain(mixture._keywords()), "indices": view}
+    return {name: value for name, value in plain.items() if value is not None}
+
+
 def _dataset(dataset: Dataset) -> Any:
+    if type(dataset) is Mixture:
+        return _mixture(dataset)
     if type(dataset) is not Dataset:
         raise _NoPlainForm
     plain = dict(zip(_DATASET, _plain(dataset._arguments), strict=True))
@@ -161,9 +173,26 @@ def to_config(given: Mapping[str, Any], dataset: Dataset) -> dict[str, Any]:
 # Plain data to arguments -------------------------------------------------------------------------------------
 
 
+def _to_mixture(value: Mapping[str, Any]) -> Dataset:
+    options = dict(value)
+    indices, sources, rename = (options.pop(name, None) for name in ("indices", "sources", "rename"))
+    for name in options:
+        if name not in _MIXTURE:
+            raise ArgumentError(f"dataset: no member {name!r}{_options.nearest(name, [*_MIXTURE, 'sources', 'rename', 'indices'])}")
+    if isinstance(sources, Mapping):
+        sources = {name: _to_dataset(source) for name, source in sources.items()}
+    else:
+        sources = [_to_dataset(source) for source in sources]
+        rename = rename and {int(key): names for key, names in rename.items()}  # JSON has no numbers as names
+    mixture = Mixture(sources, rename=rename, **options)
+    return mixture if indices is None else mixture._of_numbers(indices)
+
+
 def _to_dataset(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
+    if "sources" in value:
+        return _to_mixture(value)
     options = dict(value)
     indices = options.pop("indices", None)
     for name in options:

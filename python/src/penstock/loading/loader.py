@@ -297,6 +297,7 @@ class Loader(tickets.LikeDataLoader):
         self._given = given
         self._dataset: Dataset = dataset
         self._data = dataset._native.again()  # stays open if the data set is closed
+        self._data_sources = self._data.sources()  # of a mixture
         self._facts: _loader_state.Facts | None = None  # of the data set, once they were asked for
         self._output: str = given["output"]
         self._collate: Callable[[Any], Any] | None = given["collate_fn"]
@@ -331,8 +332,9 @@ class Loader(tickets.LikeDataLoader):
         self._n_skipped = 0  # batches that skip_batch() went past
         self._over = False  # the newest pass ended in the parent process
         self._cache, self._cache_choice = _cache.chosen(
-            given["cache"], dataset._native.nbytes, given["storage"] == "memory", given["share"] is not None
-        )
+            given["cache"], dataset._native.nbytes, given["storage"] == "memory", given["share"] is not None,
+            is_mixture=dataset.kind == "mixture",
+        )  # fmt: skip
         no_fleet = given["fleet"] == "auto" and given["cache_resolution"] == "training"  # it keeps whole images
         self._fleet = None if no_fleet else _fleet.chosen(given["fleet"], given["storage"] == "memory")
         if self._cache_choice:
@@ -774,7 +776,8 @@ class Loader(tickets.LikeDataLoader):
         raw = {**self._watch()[0], "n_skipped": self._n_skipped}
         if self._functions is not None:
             self._functions.bad.add_to(raw)
-        return _stats.loader_stats(raw, _more.STORAGES, self.epoch, ranks, kept, names, function)
+        sources = [source[0] for source in self._data_sources]
+        return _stats.loader_stats(raw, _more.STORAGES, self.epoch, ranks, kept, names, function, sources)
 
     def waiting_for_peers(self) -> contextlib.AbstractContextManager[None]:
         """Marks time that this rank waits for others: ``with loader.waiting_for_peers(): dist.all_reduce(gradients)``.

@@ -18,6 +18,12 @@ class SampleStats(TypedDict):
     padded: int
 
 
+class SourceStats(TypedDict):
+    """One source of a mixture. delivered: rows of it, since the loader was made."""
+
+    delivered: int
+
+
 class StorageStats(TypedDict):
     """Reads: requests to the storage. merged: reads that came in the request of a neighbour, so that ``reads`` does not
     count them; nbytes_gap: bytes between neighbours that were read and thrown away; ordered: of ``reads``, files of a
@@ -282,11 +288,12 @@ class FormsStats(TypedDict):
 
 class LoaderStats(TypedDict):
     """Counters since the loader was made. Times are seconds, sizes are bytes. batches: those that were made, also anew after
-    an exception. skipped: those that :meth:`Loader.skip_batch` went past."""
+    an exception. skipped: those that :meth:`Loader.skip_batch` went past. sources: by name, of a :class:`Mixture`; {} otherwise."""
 
     batches: int
     skipped: int
     samples: SampleStats
+    sources: dict[str, SourceStats]
     storage: StorageStats
     decode: DecodeStats
     forms: FormsStats
@@ -509,6 +516,7 @@ def loader_stats(
     kept: tuple[str, str, str],
     forms: Sequence[str] = (),
     function: FunctionStats = NO_FUNCTION,
+    sources: Sequence[str] = (),
 ) -> LoaderStats:
     """Groups the counters of ``_native.Loader.stats()``, in a dict that notebooks show.
 
@@ -523,6 +531,7 @@ def loader_stats(
             "replaced": raw["n_replaced"],
             "padded": raw["n_padded"],
         },
+        "sources": {name: {"delivered": rows} for name, rows in zip(sources, raw["source_rows"], strict=True)},
         "storage": _storage(raw, storages),
         "decode": _decode(raw),
         "forms": {

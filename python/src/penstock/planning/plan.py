@@ -194,6 +194,7 @@ def plan(
     notes: list[str] = []
     loader = _loader_of(given, batch_size, accelerator)
     if loader is not None:
+        _refuse_mixture(loader.dataset)
         image_field(loader.dataset)  # no images: said before anything is measured
     side = training_side(loader) if training_size and loader is not None else 0
     layout = layout and loader is not None and _layout_fits(loader.dataset, notes, say)
@@ -212,6 +213,14 @@ def plan(
     if loader is not None:
         _say_of_room(made)
     return Plan({**made, **_schedule_section(stages, costs, loader)})
+
+
+def _refuse_mixture(dataset: Dataset) -> None:
+    if dataset.kind == "mixture":
+        raise ArgumentError(
+            "a plan is for one data set, and this is a mixture: plan the largest of its sources, or each of them",
+            dataset=dataset.path,
+        )
 
 
 def _schedule_of(schedule: Any) -> list[dict[str, Any]]:

@@ -233,6 +233,8 @@ class _Places:
 
     def __init__(self, dataset: Dataset, path: str, out: Any, plan_file: Any, report_file: Any) -> None:
         self.dataset = dataset
+        if dataset.kind == "mixture":
+            raise ArgumentError("tune packs one data set, and make gives a mixture: tune its sources one by one")
         if not dataset.is_packed:
             self.target = os.path.abspath(os.fspath(out)) if out is not None else text.packed_path(path)
             self._check_new()

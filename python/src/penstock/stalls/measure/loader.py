@@ -251,7 +251,7 @@ class LoaderSubject:
         if lost:
             images = "An image" if len(lost) == 1 else f"{len(lost)} images"
             return f"{images} could not be read any more as the data set had listed them; the first: {lost[0].rstrip('.')}."
-        if self.dataset.is_folder:
+        if self.dataset.is_folder or self.dataset.kind == "mixture":
             return ""
         try:
             with opening.reopened(self.dataset) as now:

@@ -1,0 +1,133 @@
+/* mixture.h - several data sets as one.
+ *
+ * The samples of a mixture are those of its sources, one source after the other, each once. A
+ * mixture is a data set like any other for the functions of <penstock/dataset.h> and
+ * <penstock/loader.h>. The host service does not take mixtures. */
+#ifndef PENSTOCK_MIXTURE_H
+#define PENSTOCK_MIXTURE_H
+
+#include <penstock/dataset.h>
+#include <penstock/loader.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* Limit of the sources of a mixture, and bytes that the name of one takes at most, with its NUL. */
+#define PST_MAX_SOURCES 4096
+#define PST_SOURCE_NAME_CAP 256
+
+/* One source of a mixture. Zero-initialise. */
+struct pst_mixture_source {
+    /* An open data set of any kind, also a mixture. The same one may be given several times. */
+    pst_dataset *dataset;
+    /* UTF-8, without "/", unlike those of the other sources, at most 63 bytes. NULL: the number of
+     * the source, "0" for the first one. */
+    const char *name;
+    /* Other names for fields, by two: the field's name in the data set, and the one that it has in
+     * the mixture. NULL: none. n_renames: the number of pairs. */
+    const char *const *renames;
+    size_t n_renames;
+    /* Zero: room for members of later versions. */
+    uint64_t reserved[4];
+};
+
+/* What becomes of a field that some sources have and others lack. */
+enum pst_lacking {
+    PST_LACKING_ERROR = 0,    /* PST_ERROR_ARGUMENT */
+    PST_LACKING_LEAVE_OUT = 1 /* the mixture does not have the field */
+};
+
+/* Options of pst_dataset_open_many. Zero-initialise, then set struct_size. */
+struct pst_mixture_options {
+    size_t struct_size;
+    /* Names of the fields that the mixture has, as they are after renames. The others are left out.
+     * All sources must have them. NULL: all fields. */
+    const char *const *fields;
+    size_t n_fields;
+    /* For fields that are not named in `fields`. */
+    enum pst_lacking lacking;
+};
+
+/* Opens several data sets as one.
+ *
+ * Fields of one name are one field. They must have the same type, dtype and made_for. Arrays of
+ * different shapes become ragged. Labels, also those in arrays, keep their numbers where all tables
+ * of classes are equal. Where they differ and all classes have names, classes of one name are one:
+ * the table has the names in the order in which they first come, and labels get its numbers. Fields
+ * are in the order in which they first come.
+ *
+ * The name of a sample is that of its source, "/", and the name in its data set. A mixture within a
+ * mixture counts as its own sources, whose names are "outer/inner". Identities are made of those of
+ * the data sets in their order; names of sources do not enter.
+ *
+ * sources: n_sources of them, 1 to PST_MAX_SOURCES. Read during the call only; the mixture becomes
+ *     an owner of each data set.
+ * options: NULL for the defaults. Read during the call only, with all that it points to.
+ * out: receives the handle, to be closed by pst_dataset_close; NULL after failure.
+ *
+ * PST_ERROR_ARGUMENT: fields do not fit together, one is lacking, or a name cannot be used; the
+ * text names the sources, and what can be done. PST_ERROR_LIMIT: too many sources, fields, files or
+ * samples. PST_ERROR_MEMORY. PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_IO: an index cannot
+ * be read.
+ *
+ * Any thread. */
+PST_WARN_UNUSED enum pst_status pst_dataset_open_many(const struct pst_mixture_source *sources,
+                                                      size_t n_sources,
+                                                      const struct pst_mixture_options *options,
+                                                      pst_dataset **out, struct pst_error *err);
+
+/* Number of sources of a mixture, those of mixtures within it counted one by one. 0 for any other
+ * data set. Any thread. */
+uint32_t pst_dataset_n_sources(const pst_dataset *dataset);
+
+/* The data set of a source. It is no mixture.
+ *
+ * i_source: 0 to pst_dataset_n_sources() - 1.
+ *
+ * Returns a handle that lives as long as the mixture, NULL if there is no such source. Any thread.
+ */
+const pst_dataset *pst_dataset_source(const pst_dataset *dataset, uint32_t i_source);
+
+/* The name of a source, "outer/inner" within a mixture of a mixture.
+ *
+ * i_source: 0 to pst_dataset_n_sources() - 1.
+ *
+ * Returns a string that lives as long as the mixture, NULL if there is no such source. Any thread.
+ */
+const char *pst_dataset_source_name(const pst_dataset *dataset, uint32_t i_source);
+
+/* Number in the mixture of the first sample of a source. Its samples follow one another.
+ *
+ * i_source: 0 to pst_dataset_n_sources() - 1; n_sources gives the number of all samples.
+ *
+ * Any thread. */
+uint64_t pst_dataset_source_first(const pst_dataset *dataset, uint32_t i_source);
+
+/* Says of which source a sample of a mixture is.
+ *
+ * sample: 0 to pst_dataset_count() - 1.
+ * i_source: receives the number of the source after success.
+ * own: receives the number of the sample in that data set. May be NULL.
+ *
+ * PST_ERROR_ARGUMENT: there is no such sample, or the data set is no mixture.
+ *
+ * Any thread. */
+PST_WARN_UNUSED enum pst_status pst_dataset_source_of(const pst_dataset *dataset, uint64_t sample,
+                                                      uint32_t *i_source, uint64_t *own,
+                                                      struct pst_error *err);
+
+/* Rows that were delivered of each source of a loader's mixture since the loader was opened.
+ *
+ * rows: u64 (n); those of sources that do not exist become 0.
+ * n: as a rule pst_dataset_n_sources().
+ *
+ * Any thread. In a forked child all are 0. */
+void pst_loader_source_rows(const pst_loader *loader, uint64_t *rows, uint32_t n);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

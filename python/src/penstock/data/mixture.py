@@ -1,0 +1,223 @@
+"""Several data sets as one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from ..base import options as _options
+from ..base.public import door
+from ..errors import ArgumentError
+from .dataset import Dataset, _type_text, _view
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Mixture"]
+
+_LACKING = ("error", "drop")
+
+Source = Dataset | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""What a mixture is made of: a data set, also a view or a mixture, or what :class:`Dataset` opens."""
+
+
+class Mixture(Dataset):
+    """Several data sets as one: the samples of each, one data set after the other, each sample once.
+
+    Args:
+        sources: the data sets, a list or a dict by name. Each is a :class:`Dataset` of any kind, also a view or a mixture, or
+            a path. Options such as ``split`` and ``labels`` are those of the data set: ``ps.Dataset(path, split="train")``. In a
+            list the names are "0", "1", ... The same data set may be given several times.
+        fields: names of the fields that the mixture has, which all sources must have. None: all fields.
+        lacking: what becomes of a field that some sources have and others lack: "error", or "drop": the mixture does not have
+            it. A batch has no missing values.
+        rename: other names for fields, by source: ``{"web": {"img": "image"}}``; by number where the sources are a list.
+
+    Fields of one name are one field, and must have one type. Labels keep their numbers where the tables of classes are equal.
+    Where tables differ and all classes have names, classes of one name are one: :meth:`class_names` has the joined table, and
+    labels, also those of boxes, get its numbers. Tables without names must be equal. Arrays of different shapes become ragged.
+
+    A sample's name is that of its source, "/" and its name there. A mixture within a mixture counts as its own sources, named
+    "outer/inner". States of a loader know a mixture by its sources and their order, not by paths or names.
+
+    It is a :class:`Dataset` for :class:`Loader`, :class:`TorchDataset`, views and pickles. The data sets that it is made of may
+    be closed. The host service does not take mixtures: ``share`` and the host cache are an UnsupportedError. A cache keeps a
+    data set that is given twice two times.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source] | Iterable[Source],
+        *,
+        fields: Sequence[str] | None = None,
+        lacking: str = "error",
+        rename: Mapping[Any, Mapping[str, str]] | None = None,
+    ) -> None:
+        names, given = _named(sources)
+        if isinstance(fields, str):
+            raise ArgumentError(f"fields is a list of names, not {fields!r}")
+        if fields is not None and not list(fields):
+            raise ArgumentError("fields is empty: a mixture has one field or more")
+        _options.choice("lacking", lacking, _LACKING)
+        self._sources = _opened(given)
+        self._names = names
+        self._wanted = None if fields is None else tuple(fields)
+        self._lacking = lacking
+        self._renames = _renames(rename, names, len(given))
+        parts = tuple(
+            (source._native, None if names is None else names[i], self._renames[i]) for i, source in enumerate(self._sources)
+        )
+        self._take(_native.Dataset.mixture(parts, self._wanted or (), lacking == "drop"))
+        self._leaves = self._native.sources()
+        self._indices = self._shown = _shown(self._sources)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        view = None if self._indices is self._shown else self._indices
+        return _reopened, (type(self), self._names, tuple(self._sources), self._keywords(), view)
+
+    def close(self) -> None:
+        """Closes the files, for this mixture and all its views. Data sets that were given stay open."""
+        super().close()
+        for source in self._sources:
+            source.close()
+
+    @property
+    def path(self) -> str:
+        """The paths of the sources, with " + " between, for messages. Nothing can be opened by it."""
+        return self._path
+
+    @property
+    def sources(self) -> dict[str, Dataset]:
+        """The data sets, by name, as they were given: views are views."""
+        return {self._name_of(i): source for i, source in enumerate(self._sources)}
+
+    @property
+    def notices(self) -> list[dict[str, Any]]:
+        """The notices of all sources that are plain folders, each with its name as ``source``."""
+        return [
+            {**notice, "source": name if "source" not in notice else f"{name}/{notice['source']}"}
+            for name, source in self.sources.items()
+            for notice in source.notices
+        ]
+
+    def source_of(self, i: int) -> tuple[str, int]:
+        """Returns of which source the sample at position i is, "outer/inner" in a mixture of mixtures, and its number there.
+
+        The number counts all samples of that data set, also if a view of it was given.
+        """
+        sample = self._sample(i)
+        name, _, _, first, _ = self._leaf(sample)
+        return name, sample - first
+
+    def _of_numbers(self, numbers: Any) -> Dataset:
+        """Returns the view of the samples with these numbers in the whole mixture."""
+        import numpy as np
+
+        return _view(self, np.asarray(numbers, np.uint64))
+
+    def _keywords(self) -> dict[str, Any]:
+        """Returns the arguments beside the sources."""
+        keys: Sequence[Any] = range(len(self._sources)) if self._names is None else self._names
+        pairs = zip(keys, self._renames, strict=True)
+        rename = {key: dict(zip(names[::2], names[1::2], strict=True)) for key, names in pairs if names}
+        return {"fields": self._wanted, "lacking": self._lacking, "rename": rename or None}
+
+    def _name_of(self, i: int) -> str:
+        return str(i) if self._names is None else self._names[i]
+
+    def _leaf(self, sample: int) -> tuple[str, str, str, int, int]:
+        low, high = 0, len(self._leaves)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._leaves[middle][3] <= sample else (low, middle)
+        return self._leaves[low]
+
+    def _origin(self, sample: int) -> tuple[str, int, str]:
+        _, path, _, first, _ = self._leaf(sample)
+        return path, sample - first, f"sample {sample - first} ({sample} of the mixture)"
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {_type_text(field)}" for field in self._fields)
+        parts = ", ".join(f"{name!r}: {path!r}" for name, path, *_ in self._leaves[:4])
+        more = f", and {len(self._leaves) - 4} more" if len(self._leaves) > 4 else ""
+        n = f"{self._count}" if self._indices is None else f"{len(self)} of {self._count}"
+        return f"Mixture({{{parts}{more}}}, {n} samples, {{{columns}}})"
+
+
+def _named(sources: Any) -> tuple[tuple[str, ...] | None, list[Any]]:
+    """Returns the names, None for numbers, and the sources."""
+    if isinstance(sources, Mapping):
+        names = tuple(sources)
+        if not all(isinstance(name, str) for name in names):
+            raise ArgumentError(f"names of sources are texts, not {names!r}")
+        given = list(sources.values())
+    elif isinstance(sources, (str, bytes, os.PathLike, Dataset)) or not isinstance(sources, Iterable):
+        raise ArgumentError(f"sources is a list of data sets or paths, or a dict of them by name, not {sources!r}")
+    else:
+        names, given = None, list(sources)
+    if not given:
+        raise ArgumentError("a mixture has one source or more")
+    return names, given
+
+
+def _opened(given: Sequence[Any]) -> list[Dataset]:
+    """Opens the sources. A data set that is given twice stays one."""
+    opened: dict[int, Dataset] = {}
+    for source in given:
+        if id(source) not in opened:
+            opened[id(source)] = _own(source)
+    return [opened[id(source)] for source in given]
+
+
+def _own(source: Any) -> Dataset:
+    """Opens a source, or returns the mixture's own share of one that is open."""
+    if not isinstance(source, Dataset):
+        return Dataset(source)
+    copy: Dataset = object.__new__(type(source))
+    copy.__dict__.update(source.__dict__)
+    copy._native = source._native.again()
+    if isinstance(source, Mixture) and isinstance(copy, Mixture):
+        copy._sources = _opened(source._sources)
+    return copy
+
+
+def _renames(rename: Any, names: tuple[str, ...] | None, n: int) -> tuple[tuple[str, ...], ...]:
+    """Returns for each source the names of its fields by two, old and new."""
+    found: list[tuple[str, ...]] = [()] * n
+    if rename is not None and not isinstance(rename, Mapping):
+        raise ArgumentError(f"rename is a dict by source, such as {{'web': {{'img': 'image'}}}}, not {rename!r}")
+    for key, pairs in (rename or {}).items():
+        known: list[Any] = list(range(n)) if names is None else list(names)
+        if key not in known or isinstance(key, bool):
+            raise ArgumentError(f"rename: there is no source {key!r}{_options.nearest(str(key), list(map(str, known)))}")
+        if not isinstance(pairs, Mapping) or not all(isinstance(text, str) for pair in pairs.items() for text in pair):
+            raise ArgumentError(f"rename[{key!r}] is a dict of old names to new ones, not {pairs!r}")
+        found[known.index(key)] = tuple(text for pair in pairs.items() for text in pair)
+    return tuple(found)
+
+
+def _shown(sources: Sequence[Dataset]) -> npt.NDArray[Any] | None:
+    """Returns the mixture's numbers of the samples that the sources show; None: of all."""
+    import numpy as np
+
+    if all(source._indices is None for source in sources):
+        return None
+    firsts = np.cumsum([0, *(source._count for source in sources)]).astype(np.uint64)
+    return np.concatenate([source.indices + first for source, first in zip(sources, firsts, strict=False)])
+
+
+def _reopened(
+    kind: type[Mixture],
+    names: tuple[str, ...] | None,
+    sources: Sequence[Dataset],
+    options: Mapping[str, Any],
+    view: npt.NDArray[Any] | None,
+) -> Dataset:
+    """Restores a pickled mixture, or a view of one. Its sources were restored, and compared with what they were, before."""
+    mixture = kind(list(sources) if names is None else dict(zip(names, sources, strict=True)), **options)
+    return mixture if view is None else _view(mixture, view)
+
+
+door(__name__, "penstock.mixture")
