@@ -16,13 +16,12 @@ static const char *folder;
 static void rows_are_those_of_the_listings(void **state)
 {
     static const char *const names[] = {
-        "pyarrow_default",      "pyarrow_plain",        "pyarrow_v2_zstd",
-        "pyarrow_v2_none",      "pyarrow_encodings",    "pyarrow_fallback",
-        "pyarrow_lists",        "pyarrow_lists_snappy", "pyarrow_empty",
-        "pyarrow_empty_groups", "legacy_lists",         "datasets",
-        "polars_zstd",          "polars_snappy",        "polars_uncompressed",
-        "duckdb_snappy",        "duckdb_zstd",          "duckdb_v2",
-        "fastparquet_snappy",   "fastparquet_none",
+        "pyarrow_default",   "pyarrow_plain",        "pyarrow_v2_zstd", "pyarrow_v2_none",
+        "pyarrow_encodings", "pyarrow_fallback",     "pyarrow_lists",   "pyarrow_lists_snappy",
+        "pyarrow_empty",     "pyarrow_empty_groups", "legacy_lists",    "datasets",
+        "datasets_hidden",   "polars_zstd",          "polars_snappy",   "polars_uncompressed",
+        "duckdb_snappy",     "duckdb_zstd",          "duckdb_v2",       "fastparquet_snappy",
+        "fastparquet_none",
     };
     (void)state;
     struct parquet_file *file = malloc(sizeof *file);

@@ -64,7 +64,7 @@ static void changed_bytes_are_refused_or_do_no_harm(void **state)
         file->is_silent = true;
         file->most_rows = 1000;
         size_t footer = file->nbytes - 8 - psti_load_u32(file->bytes + file->nbytes - 8), n_bad = 0;
-        size_t in_pages = footer / 300 + 1, in_footer = (file->nbytes - footer) / 300 + 1;
+        size_t in_pages = footer / 120 + 1, in_footer = (file->nbytes - footer) / 200 + 1;
         for (size_t at = 0; at < file->nbytes; at += at < footer ? in_pages : in_footer) {
             static const uint8_t masks[] = {0x01, 0x80, 0xff, 0x10};
             uint8_t mask = masks[at % 4];

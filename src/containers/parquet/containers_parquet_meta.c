@@ -146,7 +146,7 @@ static void read_node(struct psti_thrift *thrift, struct psti_parquet_node *node
     struct psti_thrift_field field = {0};
     enum psti_parquet_meaning converted = PSTI_MEANING_NONE;
     uint32_t scale = 0;
-    *node = (struct psti_parquet_node){.type = PSTI_PARQUET_GROUP};
+    *node = (struct psti_parquet_node){.name = {.bytes = ""}, .type = PSTI_PARQUET_GROUP};
     while (psti_containers_thrift_field(thrift, &field)) {
         if (field.id == 1)
             node->type = psti_containers_thrift_count(thrift, field.type);

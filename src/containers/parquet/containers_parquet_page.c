@@ -19,6 +19,8 @@
 enum {
     LONG_NBYTES = 2048,     /* values that are longer, on average, are not read */
     LENGTHS_MAX = 1 << 24,  /* of a page whose lengths stand before its values */
+    LENGTHS_NBYTES = 4096,  /* that lengths and levels of a page have, as a rule */
+    LENGTH_NBYTES = 16,     /* and for each value */
     SNAPPY_FACTOR_MAX = 64, /* bytes that a byte can give */
     ZSTD_FACTOR_MAX = 1 << 16,
 };
@@ -133,7 +135,27 @@ static bool is_passed_over(const struct psti_parquet_cursor *cursor,
     uint64_t n = head->n_values > 0 ? head->n_values : 1;
     bool is_bytes = cursor->leaf->type == PSTI_PARQUET_BYTE_ARRAY;
     return (is_bytes || cursor->leaf->type == PSTI_PARQUET_FIXED) &&
-           head->encoding == PSTI_ENCODING_PLAIN && head->nbytes / n > LONG_NBYTES;
+           (head->encoding == PSTI_ENCODING_PLAIN ||
+            head->encoding == PSTI_ENCODING_DELTA_LENGTH_BYTE_ARRAY) &&
+           head->nbytes / n > LONG_NBYTES;
+}
+
+/* Reads the first n bytes of a page that is not compressed. */
+static enum pst_status load_part(struct psti_parquet_cursor *cursor, size_t n,
+                                 struct pst_error *err)
+{
+    struct psti_parquet_area *area = &cursor->area;
+    enum pst_status status =
+        psti_buffer_reserve(&area->buffer, n, ROOM, "of a page of Parquet", err);
+    area->n_loaded = 0;
+    if (status == PST_OK)
+        status = psti_containers_parquet_read(cursor->file->meta->source, area->buffer.bytes, n,
+                                              area->offset, err);
+    if (status != PST_OK)
+        return status;
+    area->bytes = area->buffer.bytes;
+    area->n_loaded = n;
+    return PST_OK;
 }
 
 /* Dictionary ----------------------------------------------------------------- */
@@ -261,7 +283,7 @@ static enum pst_status begin_levels(struct psti_parquet_cursor *cursor,
     if (status != PST_OK)
         return status;
     const uint8_t *bytes = area->bytes;
-    if (area->n_loaded < at) { /* the page is passed over, but its levels are needed */
+    if (area->n_loaded < area->nbytes) { /* the page is passed over, its levels are not */
         status = psti_buffer_reserve(&cursor->levels, at, ROOM, "of levels of Parquet", err);
         if (status == PST_OK)
             status = psti_containers_parquet_read(cursor->file->meta->source, cursor->levels.bytes,
@@ -314,7 +336,8 @@ static bool is_known(enum psti_parquet_type type, uint32_t encoding)
     }
 }
 
-/* Reads the lengths that stand before the values. */
+/* Reads the lengths that stand before the values, from the bytes that are in memory. False: they go
+ * on behind these, or are damaged. */
 static bool read_lengths(struct psti_parquet_cursor *cursor, struct psti_parquet_deltas *deltas)
 {
     uint32_t *lengths = cursor->lengths.bytes;
@@ -328,27 +351,45 @@ static bool read_lengths(struct psti_parquet_cursor *cursor, struct psti_parquet
     return true;
 }
 
-/* Begins values whose lengths stand before them all. */
-static enum pst_status begin_lengths(struct psti_parquet_cursor *cursor,
-                                     const struct psti_parquet_head *head, struct pst_error *err)
+/* Begins values whose lengths stand before them all. *is_whole: the lengths were in memory. */
+static enum pst_status try_lengths(struct psti_parquet_cursor *cursor,
+                                   const struct psti_parquet_head *head, bool *is_whole,
+                                   struct pst_error *err)
 {
     const struct psti_parquet_area *area = &cursor->area;
     struct psti_parquet_deltas deltas;
-    if (cursor->first_at == area->nbytes) {
-        cursor->n_lengths = 0; /* a page of nulls */
+    *is_whole = area->n_loaded > cursor->first_at &&
+                psti_containers_deltas_begin(&deltas, area->bytes + cursor->first_at,
+                                             area->n_loaded - cursor->first_at);
+    if (!*is_whole)
         return PST_OK;
-    }
-    if (!psti_containers_deltas_begin(&deltas, area->bytes + cursor->first_at,
-                                      area->nbytes - cursor->first_at) ||
-        deltas.n_left > head->n_values)
-        return corrupt(cursor, head, "the lengths of a page's values are damaged", err);
+    if (deltas.n_left > head->n_values)
+        return corrupt(cursor, head, "a page has more lengths than values", err);
     if (deltas.n_left > LENGTHS_MAX)
         return psti_containers_cursor_fail(cursor, PST_ERROR_LIMIT, head->header, err,
                                            "a page has more than %d values", LENGTHS_MAX);
     cursor->n_lengths = (uint32_t)deltas.n_left;
     enum pst_status status = psti_buffer_reserve(&cursor->lengths, 4 * (uint64_t)cursor->n_lengths,
                                                  ROOM, "of lengths of Parquet", err);
-    if (status == PST_OK && !read_lengths(cursor, &deltas))
+    *is_whole = status == PST_OK && read_lengths(cursor, &deltas);
+    return status;
+}
+
+static enum pst_status begin_lengths(struct psti_parquet_cursor *cursor,
+                                     const struct psti_parquet_head *head, struct pst_error *err)
+{
+    const struct psti_parquet_area *area = &cursor->area;
+    bool is_whole = false;
+    cursor->n_lengths = 0;
+    if (cursor->first_at == area->nbytes) /* a page of nulls */
+        return PST_OK;
+    enum pst_status status = try_lengths(cursor, head, &is_whole, err);
+    if (status == PST_OK && !is_whole && area->n_loaded < area->nbytes) {
+        status = load_part(cursor, area->nbytes, err);
+        if (status == PST_OK)
+            status = try_lengths(cursor, head, &is_whole, err);
+    }
+    if (status == PST_OK && !is_whole)
         status = corrupt(cursor, head, "the lengths of a page's values are damaged", err);
     return status;
 }
@@ -401,13 +442,17 @@ static enum pst_status get_stored(struct psti_parquet_cursor *cursor,
         return status;
     }
     enum pst_status status = check_sum(cursor, head, err);
-    if (status != PST_OK || n_levels == 0 || n_levels > head->nbytes)
+    if (status != PST_OK)
         return status;
-    status = psti_buffer_reserve(&cursor->levels, n_levels, ROOM, "of levels of Parquet", err);
-    if (status == PST_OK)
+    if (n_levels > 0)
+        status = psti_buffer_reserve(&cursor->levels, n_levels, ROOM, "of levels of Parquet", err);
+    if (status == PST_OK && n_levels > 0)
         status = psti_containers_parquet_read(cursor->file->meta->source, cursor->levels.bytes,
                                               (size_t)n_levels, head->body, err);
-    return status;
+    if (status != PST_OK || head->encoding == PSTI_ENCODING_PLAIN)
+        return status;
+    uint64_t n = n_levels + LENGTHS_NBYTES + LENGTH_NBYTES * (uint64_t)head->n_values;
+    return load_part(cursor, n < area->nbytes ? (size_t)n : area->nbytes, err);
 }
 
 static enum pst_status open_data(struct psti_parquet_cursor *cursor, struct psti_parquet_head *head,
@@ -437,7 +482,7 @@ static enum pst_status open_data(struct psti_parquet_cursor *cursor, struct psti
     const uint8_t *levels = NULL;
     if (is_stored) {
         status = get_stored(cursor, head, err);
-        levels = area->n_loaded > 0 ? area->bytes : cursor->levels.bytes;
+        levels = area->n_loaded == area->nbytes ? area->bytes : cursor->levels.bytes;
         cursor->first_at = n_levels;
     } else {
         status = load(cursor, head, &cursor->file->stored, err);

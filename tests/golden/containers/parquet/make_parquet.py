@@ -40,7 +40,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 N = 8
-CAPTION = "ein Satz, der länger als vierundsechzig Bytes ist und deshalb nicht im Index steht, Nummer "
+CAPTION = "a sentence of more than sixty-four bytes, which is too long for the index (naïve), number "
 EPOCH = datetime.datetime(1970, 1, 1)
 Row = dict[str, Any]
 Field = tuple[str, str, Callable[[Row], Any]]
@@ -152,7 +152,7 @@ def simple(n: int = N) -> tuple[dict[str, list[Any]], list[Field]]:
     columns = {
         "image": [picture(i) for i in range(n)],
         "label": [i % 3 for i in range(n)],
-        "caption": [CAPTION + str(i) if i % 3 == 0 else f"kurz {i % 2}" for i in range(n)],
+        "caption": [CAPTION + str(i) if i % 3 == 0 else f"short {i % 2}" for i in range(n)],
         "score": [i / 7 for i in range(n)],
         "good": [i % 2 == 0 for i in range(n)],
     }
@@ -356,6 +356,9 @@ def make_datasets(folder: Path) -> None:
         of_int("label", "int 3 bird,house,tree top"), of_array("box", "float32", "4"), of_array("grid", "int32", "2 3"),
         of_array("rows", "float32", "any"), of_bytes("text", "text"), of_file("sound", "audio"),
     ]
+    hidden = pa.table({"label": pa.array([-1, -1], pa.int64())}, datasets.Features({"label": features["label"]}).arrow_schema)
+    pq.write_table(hidden, folder / "datasets_hidden.parquet")
+    list_rows(folder / "datasets_hidden.parquet", [of_int("label")])
     # pyarrow knows the arrays of `datasets` only while that is imported; their storage are lists.
     table = pq.ParquetFile(path).read()
     cells = [column.cast(column.type.storage_type) if isinstance(column.type, pa.ExtensionType) else column
