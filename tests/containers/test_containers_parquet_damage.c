@@ -37,8 +37,8 @@ static void a_file_that_is_cut_gives_nothing(void **state)
     assert_non_null(file);
     for (size_t i = 0; i < N_NAMES; i++) {
         parquet_open(file, folder, names[i]);
-        size_t whole = file->nbytes, step = whole / 97 + 1;
-        for (size_t n = 0; n < whole; n += n + 64 < whole ? step : 1) {
+        size_t whole = file->nbytes, step = whole / 31 + 1;
+        for (size_t n = 0; n < whole; n += n + 32 < whole ? step : 1) {
             struct psti_walk_counts counts;
             struct pst_error err;
             file->nbytes = n;
@@ -64,7 +64,7 @@ static void changed_bytes_are_refused_or_do_no_harm(void **state)
         file->is_silent = true;
         file->most_rows = 1000;
         size_t footer = file->nbytes - 8 - psti_load_u32(file->bytes + file->nbytes - 8), n_bad = 0;
-        size_t in_pages = footer / 120 + 1, in_footer = (file->nbytes - footer) / 200 + 1;
+        size_t in_pages = footer / 40 + 1, in_footer = (file->nbytes - footer) / 120 + 1;
         for (size_t at = 0; at < file->nbytes; at += at < footer ? in_pages : in_footer) {
             static const uint8_t masks[] = {0x01, 0x80, 0xff, 0x10};
             uint8_t mask = masks[at % 4];
