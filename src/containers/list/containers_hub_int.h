@@ -8,13 +8,15 @@ struct psti_hub_folder {
     struct psti_container_list *list;
     const char *split;               /* that is asked for; NULL: all */
     struct psti_container_home home; /* the folder; `index` is the file that is read */
+    bool only_counts;                /* shards are counted, and not added */
+    size_t n_shards;
     struct pst_error *err;
 };
 
 /* Writes the path of a file in a folder. False: there is no such file. */
 bool psti_containers_hub_has(const char *folder, const char *name, char path[PATH_MAX]);
 /* Adds a file that lies below the folder. */
-enum pst_status psti_containers_hub_shard(const struct psti_hub_folder *hub, const char *name,
+enum pst_status psti_containers_hub_shard(struct psti_hub_folder *hub, const char *name,
                                           int32_t i_split);
 /* Is this the split that is asked for, or is none? */
 bool psti_containers_hub_wants(const struct psti_hub_folder *hub, const char *name);

@@ -485,19 +485,20 @@ static bool names_data(const char *folder)
     if (hub != NULL && card != NULL && open_card(folder, card, NULL) == PST_OK &&
         card->configs != NULL) {
         hub->list = &list;
+        hub->only_counts = true;
         hub->home.folder = hub->home.index = folder;
         enum pst_status status = psti_containers_shards_home(&hub->home, NULL);
         widen(hub->home.real);
         if (status == PST_OK)
             status = add_card(hub, card);
         /* What is wrong with files that are read, psti_containers_hub_add tells. */
-        has = list.n_shards > 0 || status == PST_ERROR_ARGUMENT;
+        has = hub->n_shards > 0 || status == PST_ERROR_ARGUMENT;
     }
     if (card != NULL)
         close_card(card);
     psti_free(card);
     psti_free(hub);
-    psti_containers_list_close(&list);
+    psti_containers_paths_free(&list.splits);
     return has;
 }
 

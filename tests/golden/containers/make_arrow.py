@@ -364,10 +364,11 @@ def make_refused(folder: Path, images: list[bytes]) -> None:
 
     grid = datasets.features.features.Array2DExtensionType((2, 2), "int16")
     whole = [[1, 2], [3, 4]]
+    grids = pa.array([whole, whole, whole, whole, [[1, 2], [3]]], pa.list_(pa.list_(pa.int16())))
     table = pa.table({
         "big": pa.array([1, 2**63 - 1, 2**63, 4, 5], pa.uint64()),
         "holes": pa.array([[1], [], [2], [3, None], [4]], pa.list_(pa.int32())),
-        "grid": pa.ExtensionArray.from_storage(grid, pa.array([whole, whole, whole, whole, [[1, 2], [3]]], pa.list_(pa.list_(pa.int16())))),
+        "grid": pa.ExtensionArray.from_storage(grid, grids),
         "photos": pa.array([images[:2], None, images[:1], None, None], pa.list_(pa.binary())),
         "text": pa.array(["a", None, "bb", None, "c"]),
         "word": pa.DictionaryArray.from_arrays(pa.array([2, 0, 1, 2, 0], pa.int8()), ["x", "y", "z"]),
