@@ -31,6 +31,9 @@
 #define BEAT_NS (1000 * MS)
 #define LOG_NS (5000 * MS)
 #define PROBE_NS (2000 * MS) /* between two looks at the file system's clock */
+/* A maker writes its lock right after it has made it. One without a note is that of a maker that
+ * was killed in between. */
+#define UNWRITTEN_NS (10000 * MS)
 
 /* Processes
  * -------------------------------------------------------------------------------------------- */
@@ -249,9 +252,11 @@ static bool is_dead(const struct psti_saved *saved, struct look *look)
     if (is_of_this_machine(&look->note, &saved->note))
         return is_gone(&look->note);
     if (look->probed_ns == 0 || here_ns - look->probed_ns >= PROBE_NS) {
+        int64_t lost_ns = saved->wait.lost_ns;
+        if (look->note.pid == 0 && lost_ns > UNWRITTEN_NS)
+            lost_ns = UNWRITTEN_NS;
         look->probed_ns = here_ns;
-        look->is_old =
-            read_clock(saved, &now_ns) && now_ns - time_ns(&look->st.st_mtim) > saved->wait.lost_ns;
+        look->is_old = read_clock(saved, &now_ns) && now_ns - time_ns(&look->st.st_mtim) > lost_ns;
     }
     return look->is_old;
 }

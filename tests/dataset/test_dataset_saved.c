@@ -291,6 +291,26 @@ static void a_lost_host_is_replaced(void **state)
     assert_int_equal(count_files(state, "data/.penstock"), 0);
 }
 
+/* A maker was killed between making its lock and writing it: nobody waits for two minutes. */
+static void an_empty_lock_is_replaced(void **state)
+{
+    const struct psti_saved_wait wait = {.patience_ns = 300 * MS};
+    enum psti_saved_turn turn;
+    struct pst_error err;
+    struct timespec times[2];
+    struct psti_saved *saved = open_saved(state, &wait);
+    const char *path = folder_text(state, "data/.penstock/index.pix.lock", "");
+    /* It may be written yet. */
+    assert_int_equal(psti_dataset_saved_begin(saved, &turn, &err), PST_ERROR_BUSY);
+    clock_gettime(CLOCK_REALTIME, &times[0]);
+    times[0].tv_sec -= 15;
+    times[1] = times[0];
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    assert_int_equal(begin(saved), PSTI_SAVED_MAKE);
+    psti_dataset_saved_close(&saved);
+    assert_int_equal(count_files(state, "data/.penstock"), 0);
+}
+
 static void a_silent_maker_is_named(void **state)
 {
     const struct psti_saved_wait wait = {.patience_ns = 300 * MS};
@@ -466,6 +486,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_place_is_an_error, setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_killed_maker_is_replaced, setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_lost_host_is_replaced, setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(an_empty_lock_is_replaced, setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_silent_maker_is_named, setup, folder_teardown),
         cmocka_unit_test_setup_teardown(waiting_can_be_cancelled, setup, folder_teardown),
         cmocka_unit_test_setup_teardown(who_was_taken_over_publishes_nothing, setup,

@@ -121,8 +121,8 @@ class Disk:
             return None  # a file without a name leaves nothing
         if kind == SYNC:
             return self._sync(inode, a)
-        if kind == WRITE:
-            return self.inodes[inode].pending.append((offset, written))
+        if kind == WRITE:  # a file that was never created has no name (O_TMPFILE), and is lost with its process
+            return self.inodes.setdefault(inode, File()).pending.append((offset, written))
         if kind == TRUNCATE:
             return self.inodes[inode].pending.append((offset, None))
         directory, name = self._find(a)

@@ -5,6 +5,7 @@ Each verb is also killed while it resumes after a kill. The short form tries a f
 are tried, and every third of a verb that resumes after a kill.
 """
 
+import io
 import json
 import os
 import pathlib
@@ -14,7 +15,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 
@@ -257,6 +260,69 @@ class Sweep(cli_case.Case):
             self.assertEqual(self.tree(root / "out"), wanted)
 
         self.both(base, arguments, check)
+
+    def saved(self, root, data):
+        """Returns the names in the folder of saved indexes."""
+        folder = root / data / ".penstock"
+        return sorted(os.listdir(folder)) if folder.exists() else []
+
+    def sweep_saved(self, base, data, name):
+        """Sweeps a verb that saves an index of other people's data. Whatever is left of it, the data are opened right, and the
+        next maker removes what a killed one has left."""
+        self.enterContext(mock.patch.dict(os.environ, {"PENSTOCK_LISTING_FILES": "1", "PENSTOCK_CACHE_DIR": str(self.dir / "c")}))
+        arguments = ("ls", data, "--members", "pkl=-") if data == "tars" else ("ls", data)
+        names = sorted(path for path in (base / data).rglob("*") if path.is_file())
+        wanted = self.ok(*arguments[:1], base / data, *arguments[2:])
+        shutil.rmtree(base / data / ".penstock")
+        self.assertEqual(wanted.count(b"\n"), 12)
+
+        def opened(root):
+            done = subprocess.run([cli_case.CLI, *arguments], cwd=root, capture_output=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (0, wanted), done.stderr.decode(errors="replace"))
+
+        def check(root, through):
+            if through and root == self.root:
+                self.assertEqual(self.saved(root, data), [name])
+            had = name in self.saved(root, data)
+            opened(root)
+            self.assertIn(name, self.saved(root, data))
+            if not had:
+                self.assertEqual(self.saved(root, data), [name])
+            if root == self.root:
+                time.sleep(0.25)  # times of directories count some ticks after their last change
+            for _ in range(2):
+                opened(root)
+            self.assertEqual(len([path for path in (root / data).rglob("*") if path.is_file() and ".penstock" not in path.parts]),
+                             len(names))
+
+        if LONG:
+            self.both(base, arguments, check)
+        else:
+            self.sweep(base, arguments, check)
+
+    def test_listing(self):
+        base = self.make_base()
+        for i in range(12):
+            self.write(f"base/many/{'abc'[i % 3]}/{i:02}.jpg", (base / "f/0000.jpg").read_bytes())
+        self.write("base/many/a/notes.txt", b"left out")
+        self.sweep_saved(base, "many", "files.pls")
+
+    def test_tar_index(self):
+        base = self.make_base()
+        (base / "tars").mkdir()
+        content = (base / "f/0000.jpg").read_bytes()
+        for i in range(3):
+            with tarfile.open(base / f"tars/{i}.tar", "w") as tar:
+                for k in range(4):
+                    for suffix, member in (("jpg", content), ("cls", b"%d" % k), ("pkl", b"code")):
+                        entry = tarfile.TarInfo(f"{i}/{k}.{suffix}")
+                        entry.size = len(member)
+                        tar.addfile(entry, io.BytesIO(member))
+        made = self.dir / "made"
+        shutil.copytree(base / "tars", made)
+        self.ok("index", made, "--members", "pkl=-")
+        (name,) = self.saved(self.dir, "made")
+        self.sweep_saved(base, "tars", name)
 
     def tree(self, root):
         return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
