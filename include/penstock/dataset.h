@@ -267,6 +267,11 @@ struct pst_notice {
  * Returns a static sentence; NULL: nothing of that kind is known of it. Any thread. */
 const char *pst_path_advice(const char *path);
 
+/* True if the path is one that pst_dataset_open takes for a file with many samples, by its name: a
+ * tar, a zip, a table, or a JSON index of these. Whether it can be read, opening it tells. False for
+ * folders and NULL. Any thread. */
+bool pst_path_holds_samples(const char *path);
+
 /* Opens a packed data set, a plain folder, or tars or zips of others for reading. A folder is one
  * of images, field "image"; or, if it has none, or if a list of files names nothing else, of audio
  * files, field "audio". Of tars and zips an index is made when they are opened for the first time

@@ -199,6 +199,13 @@ enum pst_status pst_dataset_index_make(const char *path, const struct pst_index_
     return PST_OK;
 }
 
+bool pst_path_holds_samples(const char *path)
+{
+    struct stat st;
+    return path != NULL && (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) &&
+           psti_containers_list_is_meant(path);
+}
+
 /* Kinds of containers have numbers of their own, in the same order. */
 enum { KIND_SHIFT = PST_DATASET_TAR - PSTI_CONTAINER_TAR };
 _Static_assert(PST_DATASET_BETON - PSTI_CONTAINER_BETON == KIND_SHIFT, "kinds are in one order");

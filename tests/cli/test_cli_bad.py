@@ -289,8 +289,8 @@ class Bad(cli_case.Case):
         """Every verb that opens a data set says what a tar, an address and the like are, and which page helps."""
         self.write("s.tar.gz", b"x")
         self.write("tars/s.tgz", b"x")
-        self.write("a.parquet", b"PAR1")
-        for path, page in (("s.tar.gz", "from-webdataset.md"), ("tars", "from-webdataset.md"), ("a.parquet", "from-huggingface.md"),
+        self.write("a.h5", b"\x89HDF\r\n\x1a\n")
+        for path, page in (("s.tar.gz", "from-webdataset.md"), ("tars", "from-webdataset.md"), ("a.h5", "from-records.md"),
                            ("s3://bucket/train", "object-storage.md"), ("hf://datasets/x", "from-huggingface.md")):
             for words in (["info", path], ["ls", path], ["pack", path, "out.pst"], ["cat", path],
                           ["cat", path, "0"], ["unpack", path, "out"], ["bench", path]):

@@ -133,7 +133,7 @@ static void what_cannot_be_read_is_refused(void **state)
     assert_fails("mixed", NULL, PST_ERROR_ARGUMENT, "both *.tar and *.zip");
     assert_fails("mixed/*", NULL, PST_ERROR_ARGUMENT, "open them by themselves");
     assert_fails("p", NULL, PST_ERROR_ARGUMENT, "data set of Penstock");
-    assert_fails("none", NULL, PST_ERROR_NOT_FOUND, "no *.tar and no *.zip");
+    assert_fails("none", NULL, PST_ERROR_NOT_FOUND, "no *.tar, no *.zip, no *.parquet");
     assert_fails("mix.yaml", NULL, PST_ERROR_UNSUPPORTED, "mixtures");
 }
 

@@ -88,6 +88,12 @@ static void by_first_bytes(void **state)
     folder_mkdir(state, "photos.zip");
     assert_null(pst_path_advice(folder_path(state, "photos.zip")));
     assert_null(pst_path_advice(NULL));
+    assert_false(pst_path_holds_samples(folder_path(state, "photos.zip")));
+    assert_false(pst_path_holds_samples(folder_path(state, "a.jpg")));
+    assert_false(pst_path_holds_samples(NULL));
+    assert_true(pst_path_holds_samples(folder_text(state, "t.tar", "no tar")));
+    assert_true(pst_path_holds_samples(folder_text(state, "t.parquet", "no Parquet")));
+    assert_true(pst_path_holds_samples(folder_text(state, "index.json", "{}")));
 }
 
 static void addresses(void **state)

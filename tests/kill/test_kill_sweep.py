@@ -5,7 +5,6 @@ Each verb is also killed while it resumes after a kill. The short form tries a f
 are tried, and every third of a verb that resumes after a kill.
 """
 
-import io
 import json
 import os
 import pathlib

@@ -247,9 +247,6 @@ void cli_opening_begin(struct cli_opening *opening, const struct cli *cli,
 /* Clears the line. */
 void cli_opening_end(struct cli_opening *opening);
 void cli_source_free(struct cli_source *source);
-/* True if the path is a file with many samples, by its name: a tar, a zip, or an index of tars in
- * JSON. */
-bool cli_means_members(const char *path);
 /* Opens a data set, a folder, or files of others. With `source` NULL, the defaults apply. An
  * interrupt ends it: PST_ERROR_CANCELLED. */
 enum pst_status cli_open(const struct cli *cli, const char *path, struct cli_source *source,

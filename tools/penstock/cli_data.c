@@ -142,12 +142,6 @@ bool cli_ends_with(const char *name, const char *suffix)
     return n >= m && strcasecmp(name + n - m, suffix) == 0;
 }
 
-bool cli_means_members(const char *path)
-{
-    return cli_ends_with(path, ".tar") || cli_ends_with(path, ".zip") ||
-           cli_ends_with(path, ".json");
-}
-
 static void print_notice(const struct cli *cli, const struct pst_notice *notice)
 {
     unsigned long long n = notice->count;

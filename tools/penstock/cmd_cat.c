@@ -292,8 +292,8 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
         return exit_status;
     struct stat st;
     bool is_foreign = pst_path_advice(operands[0]) != NULL; /* opening it says what it is */
-    bool is_file = !is_foreign && !cli_means_members(operands[0]) && stat(operands[0], &st) == 0 &&
-                   S_ISREG(st.st_mode);
+    bool is_file = !is_foreign && !pst_path_holds_samples(operands[0]) &&
+                   stat(operands[0], &st) == 0 && S_ISREG(st.st_mode);
     if (is_file && operands[1] != NULL)
         return cli_usage(cli, "%s is a file: it has no sample %s", operands[0], operands[1]);
     if (is_file)

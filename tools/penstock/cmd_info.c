@@ -580,7 +580,7 @@ int cmd_info(struct cli *cli, int argc, char **argv)
         return exit_status;
     /* Opening it as a data set says what it is. */
     bool is_foreign = pst_path_advice(operands[0]) != NULL;
-    if (!is_foreign && !cli_means_members(operands[0]) && stat(operands[0], &st) == 0 &&
+    if (!is_foreign && !pst_path_holds_samples(operands[0]) && stat(operands[0], &st) == 0 &&
         S_ISREG(st.st_mode))
         return image_info(cli, operands[0]);
     return dataset_info(&info, operands[0], &source);

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ROOM "containers"
@@ -505,8 +506,11 @@ static bool names_data(const char *folder)
 bool psti_containers_hub_is_repository(const char *folder)
 {
     char path[PATH_MAX];
-    if (holds_tars(folder))
+    struct stat st;
+    bool has_data = psti_containers_join(folder, "data", path, NULL) == PST_OK &&
+                    stat(path, &st) == 0 && S_ISDIR(st.st_mode) && holds_data(path);
+    /* A folder of images is asked, too: it is not listed for nothing. */
+    if ((!has_data && !psti_containers_hub_has(folder, README, path)) || holds_tars(folder))
         return false;
-    bool has_data = psti_containers_join(folder, "data", path, NULL) == PST_OK && holds_data(path);
     return (has_data && !holds_data(folder)) || names_data(folder);
 }
