@@ -137,11 +137,12 @@ static enum pst_status refuse(const struct lmdb_walk *walk, const struct psti_lm
                               struct pst_error *err)
 {
     if (walk->kind == KIND_PICKLE)
-        return psti_fail_at(err, PST_ERROR_UNSUPPORTED, ROOM, walk->path, (int64_t)entry->offset,
-                            "the value of '%.150s' is a pickle, which is code of Python and is not "
-                            "run: take it as it is by fields={\"value\": \"bytes\"}, or pack the "
-                            "data set (penstock pack --from)",
-                            walk->name);
+        return psti_fail_at(
+            err, PST_ERROR_UNSUPPORTED, ROOM, walk->path, (int64_t)entry->offset,
+            "the value of '%.150s' is a pickle, which is code of Python and is not "
+            "run: take it as it is by fields={\"value\": (\"value\", \"bytes\")}, or pack the "
+            "data set (penstock pack --from)",
+            walk->name);
     return psti_fail_at(err, PST_ERROR_UNSUPPORTED, ROOM, walk->path, (int64_t)entry->offset,
                         "the floats of the Caffe Datum of '%.150s' do not lie in one piece, so "
                         "that they are no array of the file: pack the data set (penstock pack "

@@ -62,13 +62,15 @@ def write_images(folder: Path, name: str, labels: list[Label], contents: list[by
         (folder / f"{name}.txt").write_text("".join(line + "\n" for line in lines))
 
 
-def broken(image: bytes, offsets: list[int], n_before: int) -> bytes:
-    """An image with the magic number where the record will have it at a multiple of four bytes."""
-    content = bytearray(image)
-    for offset in offsets:
-        at = offset + (-(offset + n_before)) % 4
-        content[at:at + 4] = MAGIC
-    return bytes(content)
+def with_magic(image: bytes, n: int, n_before: int) -> bytes:
+    """A JPEG with a comment that has the magic number n times, where the record has it at multiples of four bytes."""
+    n_padding = -(6 + n_before) % 4  # behind the marks of the image and the comment, and its length
+    comment = bytes(n_padding) + MAGIC * n
+    return image[:2] + b"\xff\xfe" + struct.pack(">H", 2 + len(comment)) + comment + image[2:]
+
+
+def ends_with_magic(image: bytes, n_before: int) -> bytes:
+    return image + bytes(-(len(image) + n_before) % 4) + MAGIC
 
 
 def main() -> None:
@@ -89,8 +91,7 @@ def main() -> None:
     write_images(folder, "mixed_labels", [1.0, [1.0, 2.0]], images[:2], "")
     # Joined: one cut, two in a row, one at the image's end; and one within a list of labels.
     magic_label = struct.unpack("<f", MAGIC)[0]
-    joined = [broken(images[0], [100], 24), broken(images[1], [200, 204, 208], 24), images[2][:len(images[2]) // 4 * 4] + MAGIC,
-              images[3]]
+    joined = [with_magic(images[0], 1, 24), with_magic(images[1], 3, 24), ends_with_magic(images[2], 24), images[3]]
     write_images(folder, "joined", [1.0, 2.0, 3.0, 4.0], joined, "label int")
     write_images(folder, "joined_labels", [[1.0, magic_label, 3.0], [4.0, 5.0, 6.0]], images[:2], "label array float32 [3]")
     # insightface: record 0 and those of identities have a flag of 2 and no image.
