@@ -25,7 +25,7 @@ help:
 	@echo "make build                    set up, then penstock and 'import penstock' in .venv/bin"
 	@echo "make check                    set up, build the library in four ways, run every test; each step beside its budget of seconds"
 	@echo "make check-long               the slower suites: more builds, TSan and ASan of more, fuzz targets, the site, wheels, other Pythons"
-	@echo "make check-containers         tars and indexes made by other software, each in an environment of its own, equal their files"
+	@echo "make check-containers         containers made by other software, each in an environment of its own, hold what they should"
 	@echo "make check-newest             a wheel beside the newest releases of torch, Lightning, Transformers, HiGHS, ...; NEWEST_ARGS='--large'"
 	@echo "make check-arm64              the tests of C, built for 64-bit ARM and run under qemu; ARM_TESTS='-R test_pli'"
 	@echo "make docs                     guide, pages and references of Python and C as a site with a search: build/site/index.html"

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes tars and indexes anew by other software, each in an environment of its own, and compares them with their files.
+"""Makes containers anew by other software, each in an environment of its own, and compares them with what they should hold.
 
     scripts/check_containers.py [BUILD]
 
 BUILD (build/containers) keeps the environments. A library that cannot be installed, or that fails, is named with the reason, and
-makes the check fail; what the others made is compared all the same. The versions are those of tests/golden/containers/VERSIONS.
+makes the check fail; what the others made is compared all the same. The versions are those of the files VERSIONS in
+tests/golden/containers and its folders.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,10 +25,22 @@ NEEDS = {"gnu_tar": [], "tarfile": [], "webdataset": ["webdataset"], "wids": ["w
          "wds2idx": ["nvidia-dali-cuda130"], "energon": ["megatron-energon", "webdataset", "torch"]}
 
 
-def pinned(packages: list[str]) -> list[str]:
+# By folder, each with a script of its own: the same by set of the script; "" is one without sets. What stands behind "unpacked:" is
+# Python, but for parts that are not needed and that would have to be compiled.
+TABLES: dict[str, dict[str, list[str]]] = {
+    "lmdb": {"lmdb": ["lmdb", "protobuf", "pillow", "numpy"], "flags": ["lmdb-for-flags"],
+             "psize": ["lmdb-psize", "pillow", "numpy"]},
+    "recordio": {"": ["mxnet", "numpy"]},
+    "beton": {"": ["torch", "numpy", "opencv-python-headless", "numba", "tqdm", "psutil", "wheel", "setuptools", "unpacked:ffcv"]},
+}
+
+
+def pinned(packages: list[str], folder: Path = GOLDEN) -> list[str]:
     """The packages with the versions of the golden files, where these are stated."""
-    stated = dict(line.split(" ", 1) for line in (GOLDEN / "VERSIONS").read_text().splitlines())
-    return [f"{name}=={stated[name]}" if name in stated else name for name in packages]
+    stated = dict(line.split(" ", 1) for line in (folder / "VERSIONS").read_text().splitlines())
+    named = [(name, name.partition(":")[2] or name) for name in packages]
+    # A set may need another version of a package: "lmdb-for-flags".
+    return [f"{name.partition('-for-')[0]}=={stated[bare].partition('+')[0]}" if bare in stated else name for name, bare in named]
 
 
 def ran(command: list[str], **more: str) -> str | None:
@@ -39,19 +53,60 @@ def ran(command: list[str], **more: str) -> str | None:
     return (done.stdout.strip().splitlines() or ["no output"])[-1][:300] if done.returncode else None
 
 
-def python_of(build: Path, name: str) -> tuple[Path, str | None]:
-    """The interpreter of a set's environment, and why it could not be made."""
-    packages = pinned(NEEDS[name])
+def unpack(python: Path, place: Path, package: str) -> str | None:
+    """Puts a package into an environment without compiling it. Returns None, or what failed.
+
+    pip asks the package for its metadata, and FFCV then asks pkg-config for OpenCV: an answer of our own stands for that."""
+    answers = place / "answers"
+    answers.mkdir(exist_ok=True)
+    (answers / "pkg-config").write_text("#!/bin/sh\necho -lturbojpeg\n")
+    (answers / "pkg-config").chmod(0o755)
+    problem = ran([str(python), "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", package,
+                   "-d", str(place / "sources")], PATH=f"{answers}:{os.environ['PATH']}", PIP_CONSTRAINT=os.devnull)
+    if problem:
+        return problem
+    site = next((place / "lib").glob("python3*")) / "site-packages"
+    with tarfile.open(next((place / "sources").glob("*.tar.gz"))) as archive:
+        archive.extractall(place / "sources", filter="data")
+    source = next(path.parent for path in (place / "sources").glob("*/PKG-INFO"))
+    name, version = package.split("==")
+    shutil.copytree(source / name, site / name, dirs_exist_ok=True)
+    (site / f"{name}-{version}.dist-info").mkdir(exist_ok=True)
+    shutil.copyfile(source / "PKG-INFO", site / f"{name}-{version}.dist-info" / "METADATA")
+    return None
+
+
+def python_of(build: Path, name: str, packages: list[str]) -> tuple[Path, str | None]:
+    """The interpreter of an environment with these packages, and why it could not be made."""
     if not packages:
         return Path(sys.executable), None
     python, ready = build / name / "bin" / "python", build / name / "ready"
     if ready.exists() and ready.read_text() == " ".join(packages):
         return python, None
+    whole = [package for package in packages if not package.startswith("unpacked:")]
     problem = ran([sys.executable, "-m", "venv", "--clear", str(build / name)])
-    problem = problem or ran([str(python), "-m", "pip", "install", "-q", *packages], PIP_CONSTRAINT=os.devnull)
+    problem = problem or ran([str(python), "-m", "pip", "install", "-q", *whole], PIP_CONSTRAINT=os.devnull)
+    for package in packages:
+        if package.startswith("unpacked:"):
+            problem = problem or unpack(python, build / name, package.partition(":")[2])
     if problem is None:
         ready.write_text(" ".join(packages))
     return python, problem and f"did not install: {problem}"
+
+
+def make_tables(build: Path, fresh: Path) -> list[str]:
+    """Makes the folders of tables. Returns those that could not be made."""
+    failures = []
+    for folder, sets in TABLES.items():
+        script = GOLDEN / folder / f"make_{folder}.py"
+        for name, needs in sets.items():
+            title = f"{folder} {name}".strip()
+            python, problem = python_of(build, title.replace(" ", "-"), pinned(needs, GOLDEN / folder))
+            problem = problem or ran([str(python), "-B", str(script), *([name] if name else []), str(fresh / folder)])
+            print(f"{title}: {problem or 'made'}", flush=True)
+            if problem:
+                failures.append(title)
+    return failures
 
 
 def main() -> int:
@@ -62,12 +117,14 @@ def main() -> int:
     shutil.copytree(GOLDEN / "files", fresh / "files")
     failures = []
     for name in NEEDS:
-        python, problem = python_of(build, name)
+        python, problem = python_of(build, name, pinned(NEEDS[name]))
         problem = problem or ran([str(python), "-B", str(GOLDEN / "make_containers.py"), name, str(fresh)])
         print(f"{name}: {problem or 'made'}", flush=True)
         if problem:
             failures.append(name)
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "python/tests/test_containers_golden.py"]
+    failures += make_tables(build, fresh)
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "python/tests/test_containers_golden.py",
+               "python/tests/test_tables_golden.py"]
     compared = subprocess.run(command, cwd=ROOT, env={**os.environ, "PST_CONTAINERS": str(fresh)}, check=False).returncode
     if failures:
         print(f"not compared, for want of the software: {', '.join(failures)}")
