@@ -117,7 +117,9 @@ static size_t read_nbytes(const struct psti_window *window, uint64_t offset, siz
     if (window->reads_through)
         return PSTI_WINDOW_NBYTES;
     uint64_t gap = (offset - window->first) / (window->n_pieces + 1);
-    size_t wished = gap < NEAR_NBYTES ? SEVERAL_NBYTES : HEAD_NBYTES;
+    /* A piece that is shorter than a header is a small member: the next header lies behind it. */
+    size_t alone = nbytes < HEAD_NBYTES ? 2 * HEAD_NBYTES : HEAD_NBYTES;
+    size_t wished = gap < NEAR_NBYTES ? SEVERAL_NBYTES : alone;
     return nbytes > wished ? nbytes : wished;
 }
 
