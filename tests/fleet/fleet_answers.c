@@ -193,6 +193,7 @@ static int open_link(void)
     check(psti_fleet_wire_open(&server.talk.wire, pair[0]));
     server.talk.wire.opaque = 0;
     server.talk.n_bad_in_row = 0;
+    server.n_full_in_row = 0; /* a server that refused eight times is offered little */
     return pair[1];
 }
 
