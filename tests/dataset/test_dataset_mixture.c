@@ -364,8 +364,9 @@ static void two_fields_can_change_their_names(void **state)
 static void names_of_sources(void **state)
 {
     char longest[80];
+    pst_dataset *first = pack(state, "a", &animals, 2, 0);
     struct pst_mixture_source sources[] = {
-        {.dataset = pack(state, "a", &animals, 2, 0), .name = "web"},
+        {.dataset = first, .name = "web"},
         {.dataset = pack(state, "b", &animals, 2, 0), .name = "web"}};
     refuses(sources, 2, NULL, PST_ERROR_ARGUMENT, "sources 0 and 1 have the same name \"web\"");
     sources[1].name = "";
@@ -389,8 +390,7 @@ static void names_of_sources(void **state)
     refuses(sources, 1, &options, PST_ERROR_ARGUMENT, "lacking");
     options.struct_size = 0;
     refuses(sources, 1, &options, PST_ERROR_ARGUMENT, "struct_size");
-    sources[0].dataset = open_path(folder_path(state, "a"));
-    pst_dataset_close(&sources[0].dataset);
+    pst_dataset_close(&first);
     pst_dataset_close(&sources[1].dataset);
 }
 
