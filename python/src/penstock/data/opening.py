@@ -16,7 +16,7 @@ def opening_of(dataset: Dataset) -> dict[str, Any] | None:
     None: it cannot be opened by them alone, because its files were named one by one.
     """
     path, *values = dataset._arguments
-    found = {name: value for name, value in zip(_NAMES, values, strict=True) if value not in (None, False, ())}
+    found: dict[str, Any] = {name: value for name, value in zip(_NAMES, values, strict=True) if value not in (None, False, ())}
     if "files" in found:
         return None
     if "masks" in found:
@@ -29,7 +29,8 @@ def opening_of(dataset: Dataset) -> dict[str, Any] | None:
 def reopened(dataset: Dataset) -> Dataset:
     """Opens what lies at the path now, as the data set was opened."""
     path, *values = dataset._arguments
-    return Dataset(path, **dict(zip(_NAMES, values, strict=True)))
+    given: dict[str, Any] = dict(zip(_NAMES, values, strict=True))
+    return Dataset(path, **given)
 
 
 def of_subject(subject: Mapping[str, Any]) -> Dataset:

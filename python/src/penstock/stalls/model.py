@@ -235,8 +235,8 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
         made["batches_per_epoch"] = _epoch_of(subject, made)
     made["cpu_band"] = _cpu_band(report, made["cores"])
     # A rate that the question states was not measured, so it has no band.
-    for band, names in _STATED.items():
-        if any(question.get(name) is not None for name in names):
+    for band, stated in _STATED.items():
+        if any(question.get(name) is not None for name in stated):
             made[band] = 0.0
     return made
 
