@@ -67,6 +67,9 @@ struct psti_field_sink {
      * behind each other in nbytes bytes. Once for each field. */
     enum pst_status (*classes)(struct psti_containers_writer *writer, uint32_t i_field,
                                const char *names, size_t nbytes, uint32_t n, struct pst_error *err);
+    /* States that an int field is left out, with a line in the log, if some sample has no value of
+     * it. Else that is an error. NULL: nothing is left out. */
+    void (*optional)(struct psti_containers_writer *writer, uint32_t i_field);
     /* Adds a page of the file whose samples are being given. */
     enum pst_status (*page)(struct psti_containers_writer *writer,
                             const struct psti_container_page *page, uint64_t *i_page,

@@ -202,6 +202,11 @@ void psti_containers_writer_restate(struct psti_containers_writer *writer, uint3
     writer->columns[i_field].field = *field;
 }
 
+void psti_containers_writer_optional(struct psti_containers_writer *writer, uint32_t i_field)
+{
+    writer->columns[i_field].is_optional = true;
+}
+
 enum pst_status psti_containers_writer_classes(struct psti_containers_writer *writer,
                                                uint32_t i_field, const char *names, size_t nbytes,
                                                uint32_t n, struct pst_error *err)
@@ -507,208 +512,11 @@ enum pst_status psti_containers_writer_sample(struct psti_containers_writer *wri
 
 struct psti_field_sink psti_containers_writer_sink(struct psti_containers_writer *writer)
 {
-    enum pst_status status = from->fd < 0 ? PST_OK : psti_output_flush(from, err);
-    for (uint64_t at = 0; status == PST_OK && at < nbytes;) {
-        size_t n = nbytes - at < COPY_NBYTES ? (size_t)(nbytes - at) : COPY_NBYTES;
-        ssize_t got = from->fd < 0 ? 0 : psti_read_at(from->fd, piece, n, at);
-        if (got < 0)
-            return psti_fail_os(err, errno, ROOM, from->path, (int64_t)at,
-                                "cannot read a column of the index back");
-        memset(piece + got, 0, n - (size_t)got);
-        status = psti_blocks_put(to, piece, n, err);
-        at += n;
-    }
-    return status;
-}
-
-/* Every int and float field must have a value in every sample. */
-static enum pst_status check_values(const struct psti_containers_writer *writer,
-                                    struct pst_error *err)
-{
-    for (uint32_t i = 0; i < writer->n_fields; i++) {
-        const struct column *column = &writer->columns[i];
-        if (psti_format_has_items(column->field.type) || column->n_values == writer->n_samples)
-            continue;
-        if (writer->without_name[i][0] == 0)
-            return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
-                             "sample %" PRIu64 " has no value of field \"%s\", others have: leave "
-                             "the field out by `fields`, or take it as text",
-                             column->first_without, column->field.name);
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
-                         "sample %" PRIu64 " (\"%s\") has no value of field \"%s\", others have: "
-                         "leave the field out by `fields`, or take it as text",
-                         column->first_without, writer->without_name[i], column->field.name);
-    }
-    return PST_OK;
-}
-
-static void state_fields(struct psti_containers_writer *writer, struct psti_container_field *fields)
-{
-    for (uint32_t i = 0; i < writer->n_fields; i++) {
-        struct column *column = &writer->columns[i];
-        fields[i] = (struct psti_container_field){
-            .field = column->field,
-            .max_item_nbytes = column->max_item_nbytes,
-            .max_decoded_nbytes = column->max_decoded_nbytes,
-            .sums = column->has_crcs ? PSTI_CONTAINER_SUMS_CRC : PSTI_CONTAINER_SUMS_SOME};
-        if (column->field.type != PST_FIELD_ARRAY || column->n_dims == 0)
-            continue;
-        bool is_fixed = !column->shapes_differ && column->n_values == writer->n_samples;
-        for (uint32_t d = 0; d < column->n_dims; d++)
-            is_fixed = is_fixed && column->shape[d] > 0;
-        if (!is_fixed) {
-            fields[i].n_dims = column->n_dims;
-            continue;
-        }
-        fields[i].field.ndim = (uint8_t)column->n_dims;
-        memcpy(fields[i].field.shape, column->shape, 4 * (size_t)column->n_dims);
-    }
-}
-
-/* The identity of the samples, whose parts are hashed where they are copied. */
-static enum pst_status put_columns(struct psti_containers_writer *writer,
-                                   const struct psti_container_header *header,
-                                   const struct psti_container_field *fields,
-                                   struct psti_block_output *to, struct psti_hash_pair *samples,
-                                   uint8_t *piece, struct pst_error *err)
-{
-    enum pst_status status = PST_OK;
-    for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
-        struct column *column = &writer->columns[i];
-        status = psti_blocks_pad_to(to, fields[i].column_offset, err);
-        if (!psti_format_has_items(column->field.type)) {
-            psti_format_samples_field(samples, &column->field, 0);
-            to->hash = samples;
-        }
-        if (status == PST_OK)
-            status =
-                copy(&column->rows, writer->n_samples * row_nbytes(&column->field), to, piece, err);
-        to->hash = NULL;
-        if (status == PST_OK && fields[i].n_dims > 0)
-            status = psti_blocks_pad_to(to, fields[i].shapes_offset, err);
-        if (status == PST_OK && fields[i].n_dims > 0)
-            status =
-                copy(&column->shapes, writer->n_samples * 4 * fields[i].n_dims, to, piece, err);
-    }
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->name_offsets_offset, err);
-    return status;
-}
-
-static enum pst_status put_payload(struct psti_containers_writer *writer,
-                                   struct psti_container_header *header,
-                                   const struct psti_container_field *fields,
-                                   struct psti_block_output *to, uint8_t *piece,
-                                   struct pst_error *err)
-{
-    struct psti_hash_pair samples;
-    uint8_t printed[PSTI_INDEX_FIELD_NBYTES], end[8];
-    enum pst_status status = PST_OK;
-    psti_format_samples_begin(&samples, writer->n_samples);
-    for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
-        psti_format_print_container_field(&fields[i], printed);
-        status = psti_blocks_put(to, printed, sizeof printed, err);
-    }
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->files_offset, err);
-    if (status == PST_OK)
-        status = copy(&writer->files, (uint64_t)writer->n_files * PSTI_CONTAINER_FILE_NBYTES, to,
-                      piece, err);
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->paths_offset, err);
-    if (status == PST_OK)
-        status = copy(&writer->paths, writer->paths_nbytes, to, piece, err);
-    if (status == PST_OK)
-        status = put_columns(writer, header, fields, to, &samples, piece, err);
-    psti_store_u64(end, writer->names_nbytes);
-    if (status == PST_OK)
-        status = copy(&writer->name_offsets, 8 * writer->n_samples, to, piece, err);
-    if (status == PST_OK)
-        status = psti_blocks_put(to, end, sizeof end, err);
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->names_offset, err);
-    psti_format_samples_names(&samples);
-    to->hash = &samples;
-    if (status == PST_OK)
-        status = copy(&writer->names, writer->names_nbytes, to, piece, err);
-    to->hash = NULL;
-    psti_hash_pair_end(&samples, header->samples);
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->values_offset, err);
-    if (status == PST_OK)
-        status = copy(&writer->values, writer->values_nbytes, to, piece, err);
-    return status == PST_OK ? psti_blocks_pad_to(to, header->frame.blocks_offset, err) : status;
-}
-
-static enum pst_status write_file(struct psti_containers_writer *writer,
-                                  struct psti_container_header *header,
-                                  const struct psti_container_field *fields,
-                                  struct psti_output *file, struct pst_error *err)
-{
-    uint8_t printed[PSTI_INDEX_HEADER_NBYTES];
-    struct psti_block_output to = {0};
-    uint8_t *piece = psti_alloc(COPY_NBYTES);
-    enum pst_status status =
-        piece == NULL ? psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to write an index")
-                      : psti_blocks_open(&to, file, PSTI_INDEX_HEADER_NBYTES,
-                                         PSTI_INDEX_BLOCK_NBYTES, header->frame.n_blocks, err);
-    if (status == PST_OK)
-        status = put_payload(writer, header, fields, &to, piece, err);
-    if (status == PST_OK)
-        status = psti_blocks_end(&to, &header->frame.blocks_checksum, err);
-    psti_blocks_close(&to);
-    psti_free(piece);
-    if (status != PST_OK)
-        return status;
-    psti_format_print_container_header(header, printed);
-    status = psti_output_patch(file, 0, printed, sizeof printed, err);
-    return status == PST_OK ? psti_output_sync(file, err) : status;
-}
-
-static void hash_fields(struct psti_containers_writer *writer)
-{
-    uint8_t printed[PSTI_INDEX_FIELD_NBYTES];
-    for (uint32_t i = 0; i < writer->n_fields; i++) {
-        psti_format_print_field(&writer->columns[i].field, printed);
-        psti_hash_pair_update(&writer->bytes, printed, sizeof printed);
-    }
-}
-
-enum pst_status psti_containers_writer_finish(struct psti_containers_writer *writer,
-                                              enum psti_container_kind kind,
-                                              const uint8_t options[16], struct pst_error *err)
-{
-    struct psti_container_field fields[PST_MAX_FIELDS];
-    struct psti_output file = {.fd = -1};
-    struct psti_container_header header = {.law = PSTI_CONTAINER_LAW,
-                                           .kind = (uint32_t)kind,
-                                           .n_samples = writer->n_samples,
-                                           .n_fields = writer->n_fields,
-                                           .n_files = writer->n_files,
-                                           .paths_nbytes = writer->paths_nbytes,
-                                           .names_nbytes = writer->names_nbytes,
-                                           .values_nbytes = writer->values_nbytes};
-    if (writer->n_samples == 0 || writer->n_fields == 0)
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "there is no sample in these files");
-    enum pst_status status = check_values(writer, err);
-    if (status != PST_OK)
-        return status;
-    memcpy(header.options, options, sizeof header.options);
-    state_fields(writer, fields);
-    hash_fields(writer);
-    psti_hash_pair_end(&writer->bytes, header.bytes);
-    if (!psti_format_container_layout(&header, fields))
-        return psti_fail(err, PST_ERROR_LIMIT, ROOM, "the index would be larger than 2^63 bytes");
-    status = psti_output_prepare(&file, ROOM, writer->path, 0, 1 << 20, err);
-    if (status != PST_OK)
-        return status;
-    file.fd = psti_fault(PSTI_FAULT_WRITE)
-                  ? (errno = ENOSPC, -1)
-                  : open(writer->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0666);
-    writer->is_made = file.fd >= 0;
-    status = file.fd < 0 ? psti_fail_os(err, errno, ROOM, writer->path, -1, "cannot make the index")
-                         : write_file(writer, &header, fields, &file, err);
-    writer->is_finished = status == PST_OK;
-    psti_output_close(&file);
-    return status;
+    return (struct psti_field_sink){.field = psti_containers_writer_field,
+                                    .restate = psti_containers_writer_restate,
+                                    .classes = psti_containers_writer_classes,
+                                    .optional = psti_containers_writer_optional,
+                                    .page = psti_containers_writer_page,
+                                    .sample = psti_containers_writer_sample,
+                                    .writer = writer};
 }

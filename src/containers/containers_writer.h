@@ -43,6 +43,8 @@ enum pst_status psti_containers_writer_classes(struct psti_containers_writer *wr
 enum pst_status psti_containers_writer_page(struct psti_containers_writer *writer,
                                             const struct psti_container_page *page,
                                             uint64_t *i_page, struct pst_error *err);
+/* States that the int field is left out if some sample has no value of it. */
+void psti_containers_writer_optional(struct psti_containers_writer *writer, uint32_t i_field);
 /* Adds a sample. Fields that `values` does not name have no value in it.
  *
  * PST_ERROR_CORRUPT: the name cannot name a sample, or an item lies outside of its page. */

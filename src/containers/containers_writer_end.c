@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "base/files/blocks.h"
 #include "base/files/read.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,13 +39,48 @@ static enum pst_status copy(struct psti_output *from, uint64_t nbytes, struct ps
     return status;
 }
 
+static bool lacks_values(const struct psti_containers_writer *writer,
+                         const struct psti_writer_column *column)
+{
+    return !psti_format_has_items(column->field.type) && column->n_values < writer->n_samples;
+}
+
+/* Leaves out the optional fields of which some sample has no value. */
+static void leave_out(struct psti_containers_writer *writer)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < writer->n_fields; i++) {
+        struct psti_writer_column *column = &writer->columns[i];
+        if (!column->is_optional || !lacks_values(writer, column)) {
+            if (n < i) {
+                writer->columns[n] = *column;
+                memcpy(writer->without_name[n], writer->without_name[i],
+                       sizeof writer->without_name[n]);
+                *column = (struct psti_writer_column){.rows.fd = -1, .shapes.fd = -1};
+            }
+            n++;
+            continue;
+        }
+        psti_log(PST_LOG_WARNING, ROOM,
+                 "the field \"%s\" is left out: it has no value in %" PRIu64 " of %" PRIu64
+                 " samples, the first of them \"%s\"",
+                 column->field.name, writer->n_samples - column->n_values, writer->n_samples,
+                 writer->without_name[i]);
+        psti_output_close(&column->rows);
+        psti_output_close(&column->shapes);
+        psti_free(column->classes);
+        *column = (struct psti_writer_column){.rows.fd = -1, .shapes.fd = -1};
+    }
+    writer->n_fields = n;
+}
+
 /* Every int and float field must have a value in every sample. */
 static enum pst_status check_values(const struct psti_containers_writer *writer,
                                     struct pst_error *err)
 {
     for (uint32_t i = 0; i < writer->n_fields; i++) {
         const struct psti_writer_column *column = &writer->columns[i];
-        if (psti_format_has_items(column->field.type) || column->n_values == writer->n_samples)
+        if (!lacks_values(writer, column))
             continue;
         if (writer->without_name[i][0] == 0)
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
@@ -236,6 +272,7 @@ enum pst_status psti_containers_writer_finish(struct psti_containers_writer *wri
 {
     struct psti_container_field fields[PST_MAX_FIELDS];
     struct psti_output file = {.fd = -1};
+    leave_out(writer);
     struct psti_container_header header = {.law = PSTI_CONTAINER_LAW,
                                            .kind = (uint32_t)kind,
                                            .n_samples = writer->n_samples,

@@ -18,6 +18,8 @@ struct psti_writer_column {
     uint32_t n_dims;
     uint32_t shape[PST_MAX_NDIM]; /* of the first value */
     bool shapes_differ;
+    bool is_optional; /* psti_containers_writer_optional */
+    bool has_crcs; /* some items have the sum that their container states */
     char *classes; /* names, each with its NUL; NULL: none */
     size_t classes_nbytes;
 };

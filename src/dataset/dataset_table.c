@@ -46,6 +46,12 @@ static enum pst_status put_classes(struct psti_containers_writer *writer, uint32
     return inner->classes(inner->writer, i_field, names, nbytes, n, err);
 }
 
+static void make_optional(struct psti_containers_writer *writer, uint32_t i_field)
+{
+    const struct psti_field_sink *inner = &table_of(writer)->inner;
+    inner->optional(inner->writer, i_field);
+}
+
 static enum pst_status put_page(struct psti_containers_writer *writer,
                                 const struct psti_container_page *page, uint64_t *i_page,
                                 struct pst_error *err)
@@ -73,6 +79,7 @@ enum pst_status psti_dataset_table_open(struct psti_dataset_table *table,
     const struct psti_field_sink sink = {.field = put_field,
                                          .restate = restate,
                                          .classes = put_classes,
+                                         .optional = make_optional,
                                          .page = put_page,
                                          .sample = put_sample,
                                          .writer = (struct psti_containers_writer *)(void *)table};

@@ -247,9 +247,9 @@ static void columns_become_fields_and_rows_samples(void **state)
     finish(&table,
            "image_encoded:image;label:int/3;label has cat dog a bird;score:float;caption:text;"
            "one/00000000 image_encoded=7+9 label=2 score=0.5 caption='hi';"
-           "own image_encoded=7+9 label=2;one/00000002;"
+           "own image_encoded=7+9 label=2 score=nan;one/00000002 score=nan;"
            "two/00000000 image_encoded=7+9 label=2 score=0.5 caption='hi';"
-           "own image_encoded=7+9 label=2;two/00000002;");
+           "own image_encoded=7+9 label=2 score=nan;two/00000002 score=nan;");
 }
 
 static void rules_name_type_and_leave_out(void **state)

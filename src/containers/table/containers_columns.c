@@ -19,6 +19,7 @@
 #include "format/format_dataset.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -315,6 +316,9 @@ enum pst_status psti_containers_columns_add(struct psti_containers_columns *colu
         status = make_field(columns, column, rule, &field, err);
     if (status == PST_OK)
         status = settle(columns, column, &field, number, i_field, err);
+    if (status == PST_OK && rule == NULL && field.type == PST_FIELD_INT &&
+        columns->sink.optional != NULL)
+        columns->sink.optional(columns->sink.writer, *i_field);
     if (status != PST_OK)
         *i_field = PSTI_COLUMN_LEFT_OUT;
     return status;
@@ -389,12 +393,32 @@ static enum pst_status take_value(struct psti_containers_columns *columns, const
     return PST_OK;
 }
 
+/* Adds the values that are missing of float fields: no number. Returns how many values there are.
+ */
+static uint32_t add_missing(const struct psti_containers_columns *columns,
+                            const struct psti_container_value *values, uint32_t n,
+                            struct psti_container_value all[PST_MAX_FIELDS])
+{
+    bool has[PST_MAX_FIELDS] = {false};
+    uint32_t n_all = n;
+    if (n > 0)
+        memcpy(all, values, n * sizeof *values);
+    for (uint32_t i = 0; i < n; i++)
+        has[values[i].i_field] = true;
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
+        if (!has[i] && columns->of_sink[i] != NONE &&
+            columns->fields[columns->of_sink[i]].field.type == PST_FIELD_FLOAT)
+            all[n_all++] = (struct psti_container_value){.i_field = i, .float_value = (double)NAN};
+    return n_all;
+}
+
 enum pst_status psti_containers_columns_row(struct psti_containers_columns *columns,
                                             const char *name,
                                             const struct psti_container_value *values, uint32_t n,
                                             struct pst_error *err)
 {
     char made[PST_NAME_CAP];
+    struct psti_container_value all[PST_MAX_FIELDS];
     enum pst_status status = columns->n_rows == 0 ? check_file(columns, err) : PST_OK;
     if (name == NULL) {
         psti_containers_columns_row_name(columns->path, columns->n_rows, made);
@@ -402,8 +426,10 @@ enum pst_status psti_containers_columns_row(struct psti_containers_columns *colu
     }
     for (uint32_t i = 0; status == PST_OK && i < n; i++)
         status = take_value(columns, name, &values[i], err);
-    if (status == PST_OK)
-        status = columns->sink.sample(columns->sink.writer, name, values, n, err);
+    if (status == PST_OK) {
+        n = add_missing(columns, values, n, all);
+        status = columns->sink.sample(columns->sink.writer, name, all, n, err);
+    }
     columns->n_rows++;
     return in_file(columns, status, err);
 }
