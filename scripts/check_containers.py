@@ -25,11 +25,15 @@ NEEDS = {"gnu_tar": [], "tarfile": [], "webdataset": ["webdataset"], "wids": ["w
          "wds2idx": ["nvidia-dali-cuda130"], "energon": ["megatron-energon", "webdataset", "torch"]}
 
 
+PARQUET = ["pyarrow", "numpy", "pillow"]
 # By folder, each with a script of its own: the same by set of the script; "" is one without sets. What stands behind "unpacked:" is
 # Python, but for parts that are not needed and that would have to be compiled.
 TABLES: dict[str, dict[str, list[str]]] = {
     "lmdb": {"lmdb": ["lmdb", "protobuf", "pillow", "numpy"], "flags": ["lmdb-for-flags"],
              "psize": ["lmdb-psize", "pillow", "numpy"]},
+    "parquet": {"pyarrow": PARQUET, "legacy": [*PARQUET, "fastparquet"], "refused": PARQUET, "datasets": [*PARQUET, "datasets"],
+                "polars": [*PARQUET, "polars"], "duckdb": [*PARQUET, "duckdb"],
+                "fastparquet": [*PARQUET, "fastparquet", "pandas"]},
     "recordio": {"": ["mxnet", "numpy"]},
     "beton": {"": ["torch", "numpy", "opencv-python-headless", "numba", "tqdm", "psutil", "wheel", "setuptools", "unpacked:ffcv"]},
 }
@@ -124,7 +128,7 @@ def main() -> int:
             failures.append(name)
     failures += make_tables(build, fresh)
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "python/tests/test_containers_golden.py",
-               "python/tests/test_tables_golden.py"]
+               "python/tests/test_tables_golden.py", "python/tests/test_parquet_golden.py"]
     compared = subprocess.run(command, cwd=ROOT, env={**os.environ, "PST_CONTAINERS": str(fresh)}, check=False).returncode
     if failures:
         print(f"not compared, for want of the software: {', '.join(failures)}")

@@ -243,6 +243,8 @@ static void a_dictionary_may_be_given_up(void **state)
     table.pages[0].encoding = 2; /* as the first version calls both */
     table.pages[1].encoding = 2;
     assert_rows(&table, "{\"x\": 2}\n{\"x\": 7}\n{\"x\": 7}\n{\"x\": 1}\n");
+    table.pages[1].body = "\0\6\0"; /* three times 0, in no bits */
+    assert_rows(&table, "{\"x\": 2}\n{\"x\": 2}\n{\"x\": 2}\n{\"x\": 1}\n");
     table.pages[1].body = "\2\3\x28"; /* 0 2 2 */
     assert_fails(&table, PST_ERROR_CORRUPT, "outside of the dictionary");
     table.pages[1].body = "\x21\3\6";
