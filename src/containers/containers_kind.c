@@ -50,6 +50,16 @@ enum psti_container_kind psti_containers_kind_of_name(const char *path)
     return PSTI_CONTAINER_NONE;
 }
 
+bool psti_containers_kind_is_in(const char *text)
+{
+    for (const struct psti_kind *kind = psti_containers_kinds; kind->kind != PSTI_CONTAINER_NONE;
+         kind++)
+        for (size_t i = 0; is_read(kind) && i < 4 && kind->ends[i] != NULL; i++)
+            if (strcasestr(text, kind->ends[i]) != NULL)
+                return true;
+    return false;
+}
+
 bool psti_containers_is_beside(const char *name)
 {
     size_t n = strlen(name);

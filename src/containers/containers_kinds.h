@@ -25,6 +25,8 @@ const struct psti_kind *psti_containers_kind(enum psti_container_kind kind);
 /* By the end of a file's name: ".tar". TFRecord also with the number of the shard behind it:
  * ".tfrecord-00000-of-00010". PSTI_CONTAINER_NONE: no kind that is read. */
 enum psti_container_kind psti_containers_kind_of_name(const char *path);
+/* True if the ending of a kind that is read stands anywhere in a text, as in a pattern. */
+bool psti_containers_kind_is_in(const char *text);
 /* True for the name of a file that is none of the shards in its folder, although it ends as they
  * do: the lock of LMDB, and what datasets.map of Hugging Face keeps. */
 bool psti_containers_is_beside(const char *name);

@@ -137,7 +137,8 @@ bool psti_containers_list_is_meant(const char *text)
     if (strstr(text, "://") != NULL)
         return false; /* addresses are refused by who opens data sets */
     if (stat(text, &st) != 0)
-        return strncmp(text, "pipe:", 5) == 0 || is_shard_name(text) || has_shard_before(text);
+        return strncmp(text, "pipe:", 5) == 0 || is_shard_name(text) || has_shard_before(text) ||
+               (strpbrk(text, "*?[{") != NULL && psti_containers_kind_is_in(text));
     if (S_ISDIR(st.st_mode))
         return (psti_containers_energon_is(text) || !is_plain_folder(text, 2)) &&
                holds_shards(text, true);
