@@ -363,6 +363,44 @@ static void batches_by_number_note_nothing(void **state)
     pst_dataset_close(&tars);
 }
 
+/* A fleet is refused until the fields of the loader have checksums. Its server is down. */
+static void a_fleet_wants_checksums(void **state)
+{
+    (void)state;
+    struct augmented kept;
+    struct pst_error err;
+    uint64_t hashes[N];
+    const struct pst_fleet_options down = {
+        .struct_size = sizeof down, .servers = below("no.sock"), .timeout_seconds = 0.01};
+    pst_fleet *fleet = NULL;
+    pst_loader *loader = NULL;
+    assert_ok(pst_fleet_open(&down, &fleet, &err));
+    pst_dataset *tars = open_there("tars");
+    pst_cache *cache = open_cache(16 * MIB);
+    struct pst_loader_options options = crops(&kept, 2);
+    options.n_fields = 1;
+    options.only_listed = true;
+    options.cache = cache;
+    loader = open_loader(tars, &options); /* gives the images checksums */
+    run_epoch(loader, 0, hashes);
+    pst_loader_close(&loader);
+    options.cache = NULL;
+    options.fleet = fleet;
+    assert_int_equal(pst_loader_open(tars, &options, &loader, &err), PST_ERROR_STATE);
+    assert_non_null(strstr(err.text, "--sums"));
+    pst_dataset_close(&tars);
+    tars = open_there("tars");
+    options.only_listed = false; /* texts have none */
+    assert_int_equal(pst_loader_open(tars, &options, &loader, &err), PST_ERROR_STATE);
+    options.only_listed = true;
+    loader = open_loader(tars, &options);
+    assert_int_equal(run_epoch(loader, 0, hashes), N / 4);
+    pst_loader_close(&loader);
+    pst_dataset_close(&tars);
+    pst_cache_close(&cache);
+    pst_fleet_close(&fleet);
+}
+
 /* A disk that fails at its n-th write: the epoch ends well, and the index is one or the other. */
 static void full_disks_end_no_epoch(void **state)
 {
@@ -397,6 +435,7 @@ int main(void)
         cmocka_unit_test_setup(a_file_that_changed_spoils_nothing, make_both),
         cmocka_unit_test_setup(others_note_nothing, make_both),
         cmocka_unit_test_setup(batches_by_number_note_nothing, make_both),
+        cmocka_unit_test_setup(a_fleet_wants_checksums, make_both),
         cmocka_unit_test_setup(full_disks_end_no_epoch, make_both),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
