@@ -92,7 +92,7 @@ void psti_dataset_noted_add(struct psti_noted *noted, uint64_t sample, uint32_t 
         atomic_fetch_add_explicit(&noted->n, 1, memory_order_relaxed);
 }
 
-/* Was each item of a field in a file noted? */
+/* Was each item of a field noted that lies in a file, by itself or in a page? */
 static enum pst_status is_whole(const struct psti_noted *noted, uint32_t i_field, uint8_t *rows,
                                 bool *whole, struct pst_error *err)
 {
@@ -109,7 +109,8 @@ static enum pst_status is_whole(const struct psti_noted *noted, uint32_t i_field
         for (uint64_t i = 0; *whole && i < n; i++) {
             struct psti_container_item item;
             psti_format_parse_container_item(rows + i * PSTI_CONTAINER_ITEM_NBYTES, &item);
-            *whole = item.place != PSTI_CONTAINER_IN_FILE ||
+            *whole = item.place == PSTI_CONTAINER_MISSING ||
+                     item.place == PSTI_CONTAINER_IN_INDEX ||
                      atomic_load_explicit(&column[first + i], memory_order_relaxed) != 0;
         }
     }
