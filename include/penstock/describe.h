@@ -33,7 +33,8 @@ enum pst_struct {
     PST_STRUCT_WRITER_OPTIONS = 14,        /* struct pst_writer_options */
     PST_STRUCT_PACK_OPTIONS = 15,          /* struct pst_pack_options */
     PST_STRUCT_VERIFY_OPTIONS = 16,        /* struct pst_verify_options */
-    PST_STRUCT_INDEX_OPTIONS = 17          /* struct pst_index_options */
+    PST_STRUCT_INDEX_OPTIONS = 17,         /* struct pst_index_options */
+    PST_STRUCT_MIXTURE_OPTIONS = 18        /* struct pst_mixture_options */
 };
 
 /* The types of members. */

@@ -9,6 +9,7 @@
 #include <penstock/image.h>
 #include <penstock/images.h>
 #include <penstock/index.h>
+#include <penstock/mixture.h>
 #include <penstock/pli.h>
 #include <penstock/service.h>
 #include <penstock/writer.h>
@@ -20,6 +21,7 @@
 #define DECODE struct pst_decode_options
 #define IMAGES struct pst_images_options
 #define INDEX struct pst_index_options
+#define MIXTURE struct pst_mixture_options
 #define PLI struct pst_pli_encode_options
 #define FROM_JPEG struct pst_pli_from_jpeg_options
 #define SERVICE struct pst_service_options
@@ -97,6 +99,13 @@ static const struct pst_member index_members[] = {
     NUMBER(INDEX, struct_size, LAYOUT),
     POINTER(INDEX, source, ORDER),
     NUMBER(INDEX, check, JOB),
+};
+
+static const struct pst_member mixture_members[] = {
+    NUMBER(MIXTURE, struct_size, LAYOUT),
+    POINTER(MIXTURE, fields, ROWS),
+    COUNT(MIXTURE, n_fields, ROWS),
+    ENUM(MIXTURE, lacking, ROWS, PST_LACKING_LEAVE_OUT),
 };
 
 static const struct pst_member pli_members[] = {
@@ -181,6 +190,7 @@ const struct pst_member *psti_options_others(enum pst_struct which, size_t *n)
         {PST_STRUCT_PACK_OPTIONS, pack_members, N_OF(pack_members)},
         {PST_STRUCT_VERIFY_OPTIONS, verify_members, N_OF(verify_members)},
         {PST_STRUCT_INDEX_OPTIONS, index_members, N_OF(index_members)},
+        {PST_STRUCT_MIXTURE_OPTIONS, mixture_members, N_OF(mixture_members)},
     };
     for (size_t i = 0; i < N_OF(tables); i++) {
         if (tables[i].which != which)

@@ -38,7 +38,8 @@ static const struct {
                {PST_STRUCT_WRITER_OPTIONS, "pst_writer_options"},
                {PST_STRUCT_PACK_OPTIONS, "pst_pack_options"},
                {PST_STRUCT_VERIFY_OPTIONS, "pst_verify_options"},
-               {PST_STRUCT_INDEX_OPTIONS, "pst_index_options"}};
+               {PST_STRUCT_INDEX_OPTIONS, "pst_index_options"},
+               {PST_STRUCT_MIXTURE_OPTIONS, "pst_mixture_options"}};
 /* The first ones are a loader's. */
 enum { N_STRUCTS = sizeof structs / sizeof structs[0], N_OF_LOADER = 4 };
 
@@ -275,6 +276,7 @@ static const struct {
      "pli_of_lossy made_for add_classes plan resize "},
     {"pst_verify_options", PST_USE_ORDER, " source "},
     {"pst_index_options", PST_USE_ORDER, " source "},
+    {"pst_mixture_options", PST_USE_ROWS, " fields n_fields lacking "},
 };
 
 static enum pst_member_use use_of(const char *name, const char *member)
