@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes containers anew by other software, each in an environment of its own, and compares them with what they should hold.
 
-    scripts/check_containers.py [BUILD]
+    scripts/check_containers.py [BUILD [NAME ...]]
 
-BUILD (build/containers) keeps the environments. A library that cannot be installed, or that fails, is named with the reason, and
-makes the check fail; what the others made is compared all the same. The versions are those of the files VERSIONS in
-tests/golden/containers and its folders.
+BUILD (build/containers) keeps the environments. NAME chooses sets of make_containers.py and folders of tables; all, if there
+is none. A library that cannot be installed, or that fails, is named with the reason, and makes the check fail. What the others made
+is compared all the same. The versions are those of the files VERSIONS in tests/golden/containers and its folders.
 """
 
 from __future__ import annotations
@@ -35,8 +35,18 @@ TABLES: dict[str, dict[str, list[str]]] = {
                 "polars": [*PARQUET, "polars"], "duckdb": [*PARQUET, "duckdb"],
                 "fastparquet": [*PARQUET, "fastparquet", "pandas"]},
     "recordio": {"": ["mxnet", "numpy"]},
+    "parquet": {"pyarrow": ["pyarrow", "numpy", "pillow"], "legacy": ["pyarrow", "numpy", "pillow", "fastparquet", "pandas"],
+                "refused": ["pyarrow", "numpy", "pillow"], "datasets": ["datasets", "pyarrow", "numpy", "pillow"],
+                "polars": ["polars", "pyarrow", "numpy", "pillow"], "duckdb": ["duckdb", "pyarrow", "numpy", "pillow"],
+                "fastparquet": ["fastparquet", "pandas", "pyarrow", "numpy", "pillow"]},
+    "arrow": {"": ["pyarrow", "datasets", "polars", "numpy"]},
+    "mds": {"": ["mosaicml-streaming", "numpy", "pillow"]},
+    "tfrecord": {"": ["tensorflow-cpu", "tensorflow-datasets", "numpy", "protobuf"]},
     "beton": {"": ["torch", "numpy", "opencv-python-headless", "numba", "tqdm", "psutil", "wheel", "setuptools", "unpacked:ffcv"]},
 }
+
+
+WITH_FILES = {"arrow", "mds", "tfrecord"}  # whose scripts need the files of make_containers.py
 
 
 def pinned(packages: list[str], folder: Path = GOLDEN) -> list[str]:
@@ -98,15 +108,18 @@ def python_of(build: Path, name: str, packages: list[str]) -> tuple[Path, str | 
     return python, problem and f"did not install: {problem}"
 
 
-def make_tables(build: Path, fresh: Path) -> list[str]:
-    """Makes the folders of tables. Returns those that could not be made."""
+def make_tables(build: Path, fresh: Path, chosen: list[str]) -> list[str]:
+    """Makes the chosen folders of tables. Returns those that could not be made."""
     failures = []
     for folder, sets in TABLES.items():
+        if folder not in chosen:
+            continue
+        more = [str(fresh / "files")] if folder in WITH_FILES else []
         script = GOLDEN / folder / f"make_{folder}.py"
         for name, needs in sets.items():
             title = f"{folder} {name}".strip()
             python, problem = python_of(build, title.replace(" ", "-"), pinned(needs, GOLDEN / folder))
-            problem = problem or ran([str(python), "-B", str(script), *([name] if name else []), str(fresh / folder)])
+            problem = problem or ran([str(python), "-B", str(script), *([name] if name else []), str(fresh / folder), *more])
             print(f"{title}: {problem or 'made'}", flush=True)
             if problem:
                 failures.append(title)
@@ -115,20 +128,24 @@ def make_tables(build: Path, fresh: Path) -> list[str]:
 
 def main() -> int:
     build = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "containers").resolve()
+    chosen = sys.argv[2:] or [*NEEDS, *TABLES]
+    if unknown := set(chosen) - {*NEEDS, *TABLES}:
+        sys.exit(f"there is no {', '.join(sorted(unknown))}: {', '.join([*NEEDS, *TABLES])}")
     fresh = build / "fresh"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     shutil.copytree(GOLDEN / "files", fresh / "files")
     failures = []
-    for name in NEEDS:
+    for name in (name for name in NEEDS if name in chosen):
         python, problem = python_of(build, name, pinned(NEEDS[name]))
         problem = problem or ran([str(python), "-B", str(GOLDEN / "make_containers.py"), name, str(fresh)])
         print(f"{name}: {problem or 'made'}", flush=True)
         if problem:
             failures.append(name)
-    failures += make_tables(build, fresh)
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "python/tests/test_containers_golden.py",
-               "python/tests/test_tables_golden.py", "python/tests/test_parquet_golden.py"]
+    failures += make_tables(build, fresh, chosen)
+    tests = [f"python/tests/test_{name}_golden.py" for name, sets in (("containers", NEEDS), ("tables", TABLES))
+             if not set(sets).isdisjoint(chosen)]
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *tests]
     compared = subprocess.run(command, cwd=ROOT, env={**os.environ, "PST_CONTAINERS": str(fresh)}, check=False).returncode
     if failures:
         print(f"not compared, for want of the software: {', '.join(failures)}")

@@ -1,5 +1,5 @@
 /* arrow_helper.h - walks over a file of Arrow that lies in memory, and writes down what it gives,
- * as tests/golden/containers/make_arrow.py does of what pyarrow reads. */
+ * as tests/golden/containers/arrow/make_arrow.py does of what pyarrow reads. */
 #ifndef PST_TESTS_ARROW_HELPER_H
 #define PST_TESTS_ARROW_HELPER_H
 
