@@ -16,19 +16,38 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PHOTOGRAPHS = ROOT / "examples" / "photographs"
+CONTAINERS = ROOT / "tests" / "golden" / "containers"
+# Files of others, which their own libraries wrote: what pages call them, and where they lie in tests/golden/containers.
+OTHERS = {
+    "mds": "mds/all",
+    "records/imagenet-00000-of-00002.tfrecord": "tfrecord/imagenet-00000-of-00002.tfrecord",
+    "records/imagenet-00001-of-00002.tfrecord": "tfrecord/imagenet-00001-of-00002.tfrecord",
+    "tfds": "tfrecord/tfds",
+    "photographs.beton": "beton/jpegs.beton",
+    "photographs.rec": "recordio/whole.rec",
+    "lsun_lmdb/data.mdb": "lmdb/images.mdb",
+    "hub/data/train-00000-of-00001.parquet": "parquet/datasets.parquet",
+    "saved": "arrow/dict",
+}
 GUIDE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "guide").glob("*.md") if path.stem != "README")
 # Pages outside of the guide, where other blocks than these stand for themselves: the numbers of blocks that run.
 PAGES = {"README.md": 3, "docs/python.md": 12, "docs/images.md": 5, "docs/detection.md": 5}
 NEEDS = {name: name for name in ("torch", "lightning", "transformers", "accelerate")}  # by the word after "import" or "from"
 
 
-def make_folder(folder: Path) -> Path:
-    """A folder as the pages expect it: examples/photographs, and photographs/<class>/*.jpg."""
+def make_folder(folder: Path, document: str) -> Path:
+    """A folder as the pages expect it: examples/photographs, and photographs/<class>/*.jpg; of OTHERS what the page names."""
     shutil.copytree(PHOTOGRAPHS, folder / "examples" / "photographs")
     for i, path in enumerate(sorted(PHOTOGRAPHS.glob("*.jpg"))[:8]):
         kind = folder / "photographs" / ("bird", "house")[i % 2]
         kind.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, kind)
+    text = (ROOT / document).read_text()
+    for name, golden in OTHERS.items():
+        if f'"{name.split("/")[0]}"' in text:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            copy = shutil.copytree if (CONTAINERS / golden).is_dir() else shutil.copy
+            copy(CONTAINERS / golden, folder / name)
     return folder
 
 
@@ -58,7 +77,7 @@ def run(document: str, folder: Path) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def folder_of(tmp_path_factory):
     """One folder for each page, for all tests of it."""
-    return functools.cache(lambda document: make_folder(tmp_path_factory.mktemp(Path(document).stem)))
+    return functools.cache(lambda document: make_folder(tmp_path_factory.mktemp(Path(document).stem), document))
 
 
 def require(document: str) -> None:
