@@ -98,7 +98,7 @@ struct psti_dataset_files {
     size_t n, n_parts, parts_capacity, n_longs;
 };
 enum {
-    PSTI_DATASET_FILES_SPACING = 4, /* of files that are many */
+    PSTI_DATASET_FILES_SPACING = 5, /* of files that are many */
     PSTI_DATASET_FILES_PART = 1024, /* files of a part */
 };
 void psti_dataset_files_free(struct psti_dataset_files *files);

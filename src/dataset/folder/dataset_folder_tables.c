@@ -2,7 +2,7 @@
  * down, all freed.
  *
  * Folders may have millions of files, so a file takes 12 bytes and its name: its size, its stamp
- * and its place have 32 bits each, and of 16 names one place is kept. Tables grow by parts that
+ * and its place have 32 bits each, and of 32 names one place is kept. Tables grow by parts that
  * stay where they are, so growing copies nothing. Filled by one thread, at open; read by any. */
 #include "dataset/folder/dataset_folder.h"
 
