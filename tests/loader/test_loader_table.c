@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { N_FIRST = 27, N = 48, BATCH = 6, MIB = 1 << 20 };
 
@@ -161,6 +162,66 @@ static void caches_keep_parts_of_pages_decoded(void **state)
     }
 }
 
+/* A loader with a cache gives the index the sums of parts of pages, once it has read all of them.
+ */
+static void an_epoch_sums_parts_of_pages(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    pst_batch *batch;
+    char path[128];
+    snprintf(path, sizeof path, "%s/toys/part-0.toy", directory);
+    toy_write(path, 0, N_FIRST); /* its index is made anew, without sums */
+    for (int whole = 0; whole < 2; whole++) {
+        pst_dataset *opened = open_toys(false);
+        for (uint32_t f = 0; f < pst_dataset_n_fields(opened); f++) {
+            enum pst_field_type type = pst_dataset_field(opened, f)->type;
+            bool is_number = type == PST_FIELD_INT || type == PST_FIELD_FLOAT;
+            assert_int_equal(psti_dataset_can_check_field(opened, f), is_number);
+        }
+        pst_cache *cache = open_cache(64 * MIB);
+        const struct pst_field_output blob = {.name = "blob"}; /* all of it lies in pages */
+        struct pst_loader_options options = plain(2);
+        options.cache = cache;
+        if (!whole) {
+            options.fields = &blob;
+            options.n_fields = 1;
+            options.field_nbytes = sizeof blob;
+            options.op_nbytes = sizeof(struct pst_op);
+            options.only_listed = true;
+        }
+        pst_loader *loader = open_loader(opened, &options);
+        if (whole) {
+            run(loader, 0);
+        } else {
+            begin_epoch(loader, 0);
+            assert_ok(pst_loader_next(loader, &batch, &err));
+            pst_batch_release(batch);
+        }
+        pst_loader_close(&loader);
+        pst_cache_close(&cache);
+        pst_dataset_close(&opened);
+    }
+    pst_dataset *noted = open_toys(false);
+    assert_true(psti_dataset_can_check_bytes(noted));
+    assert_ok(psti_dataset_check_index(noted, &err));
+    assert_int_equal(unlink(pst_dataset_index_path(noted)), 0);
+    pst_dataset *made = open_toys(true);
+    for (uint64_t i = 0; i < N; i++)
+        for (uint32_t f = 0; f < pst_dataset_n_fields(made); f++) {
+            enum pst_field_type type = pst_dataset_field(made, f)->type;
+            struct pst_item item, like;
+            if (type == PST_FIELD_INT || type == PST_FIELD_FLOAT)
+                continue;
+            assert_ok(pst_dataset_item(noted, i, f, 0, &item, sizeof item, &err));
+            assert_ok(pst_dataset_item(made, i, f, 0, &like, sizeof like, &err));
+            assert_int_equal(item.has_checksum, like.has_checksum);
+            assert_int_equal(item.checksum, like.checksum);
+        }
+    pst_dataset_close(&noted);
+    pst_dataset_close(&made);
+}
+
 /* With sums, values from elsewhere are checked, and taken. */
 static void fleets_keep_parts_of_pages_decoded(void **state)
 {
@@ -272,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_have_their_own_bytes),
         cmocka_unit_test(caches_keep_parts_of_pages_decoded),
+        cmocka_unit_test(an_epoch_sums_parts_of_pages),
         cmocka_unit_test(fleets_keep_parts_of_pages_decoded),
         cmocka_unit_test(pages_count_in_host_memory),
         cmocka_unit_test(a_missing_library_is_told_at_once),
