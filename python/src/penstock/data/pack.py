@@ -170,17 +170,14 @@ def pack(
             mask_columns(masks),
             _form_numbers(forms),
             _form_numbers(mask_forms),
-            options,
-            writing,
-            opening,
-            progress,
+            options, writing, opening, progress,
             collector(bad, None) if skip else None,
             collector(kept, None, KEPT_LISTED),
             None if plan is None else os.fspath(plan),
             split,
             member_rules(fields),
             told,
-        )
+        )  # fmt: skip
     return PackReport(**report, bad=bad, kept_jpeg=kept)
 
 
