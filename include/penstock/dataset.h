@@ -1,9 +1,9 @@
 /* dataset.h - a data set, opened for reading: its samples and the places of their bytes.
  *
  * A data set is a directory that pst_writer made (docs/format-dataset.md), or data that others
- * made and that needs no conversion: a plain folder of image files, tars or zips (index.h). Sample
- * numbers run from 0 to pst_dataset_count() - 1 and never change. A handle is immutable after open:
- * any thread may call all functions but open and close. */
+ * made and that needs no conversion: a plain folder of image files, or tars, zips or tables
+ * (index.h). Sample numbers run from 0 to pst_dataset_count() - 1 and never change. A handle is
+ * immutable after open: any thread may call all functions but open and close. */
 #ifndef PENSTOCK_DATASET_H
 #define PENSTOCK_DATASET_H
 
@@ -257,10 +257,10 @@ struct pst_notice {
     char first[256];
 };
 
-/* Says what a path is that pst_dataset_open does not take: a compressed tar, a Parquet or TFRecord
- * file, an address such as s3://bucket/train, and which page of the guide helps. A file is told by
- * its first bytes, which are read, and by its name. A tar or zip whose name says what it is can be
- * opened, so nothing is said of it.
+/* Says what a path is that pst_dataset_open does not take: a compressed tar, an HDF5 file,
+ * an address such as s3://bucket/train, and which page of the guide helps. A file is told by its
+ * first bytes, which are read, and by its name. A tar, zip or table whose name says what it is can
+ * be opened, so nothing is said of it.
  *
  * path: a NUL-terminated string.
  *
@@ -272,27 +272,28 @@ const char *pst_path_advice(const char *path);
  * folders and NULL. Any thread. */
 bool pst_path_holds_samples(const char *path);
 
-/* Opens a packed data set, a plain folder, or tars or zips of others for reading. A folder is one
- * of images, field "image"; or, if it has none, or if a list of files names nothing else, of audio
- * files, field "audio". Of tars and zips an index is made when they are opened for the first time
- * (index.h). Shards are opened when they are first read.
+/* Opens a packed data set, a plain folder, or tars, zips or tables of others for reading. A folder
+ * is one of images, field "image"; or, if it has none, or if a list of files names nothing else, of
+ * audio files, field "audio". Of files of others an index is made when they are opened for the
+ * first time (index.h). Shards are opened when they are first read.
  *
- * path: NUL-terminated. Copied. The directory of a packed data set; a plain folder; a tar or zip, a
- *     folder of them, a pattern such as "train-{0000..0099}.tar" or "train-*.tar", a list of such
- *     paths with "::" between them, or an index of tars that others made (docs/tar-fields.md).
+ * path: NUL-terminated. Copied. The directory of a packed data set; a plain folder; a tar, zip or
+ *     table, a folder of them, a pattern such as "train-{0000..0099}.tar" or "train-*.parquet", a
+ *     list of such paths with "::" between them, or an index of tars that others made
+ *     (docs/tar-fields.md, docs/table-fields.md).
  * options: NULL for the defaults. Read during the call only, with all that it points to.
  * out: receives the handle, to be closed by pst_dataset_close; NULL after failure.
  *
  * PST_ERROR_NOT_FOUND: there is nothing at the path, or no sample in it.
  * PST_ERROR_UNSUPPORTED: it is something that pst_path_advice knows, or a folder of such files; or
- *     a member of a tar that no rule takes.
+ *     a member of a tar that no rule takes, or what a table has and this library cannot read.
  * PST_ERROR_INCOMPLETE: a writer was interrupted and no finished state exists; the text says how
  *     to resume.
  * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED, PST_ERROR_CHECKSUM: the index is damaged.
  * PST_ERROR_VERSION: the data set, or the options, are of a newer version.
  * PST_ERROR_ARGUMENT: the path is a plain folder and no_folder is set, the label file does not fit
- *     the folder, an option is for another kind of data, tars have several splits and none is
- *     named, or PENSTOCK_CPU_MASK has an unknown value.
+ *     the folder, an option is for another kind of data, files of others have several splits and
+ *     none is named, or PENSTOCK_CPU_MASK has an unknown value.
  * PST_ERROR_BUSY: another process makes the index, and has told no progress for ten minutes.
  * PST_ERROR_CANCELLED: progress said so.
  * PST_ERROR_IO: a file or folder cannot be read. PST_ERROR_MEMORY.
@@ -327,8 +328,8 @@ const char *pst_dataset_path(const pst_dataset *dataset);
 bool pst_dataset_is_folder(const pst_dataset *dataset);
 
 /* True for a packed data set, whose index knows form, size and checksum of each item. False for a
- * plain folder, and for files that others made, such as tars: there the form of an image is
- * PST_FORM_NONE until its bytes are read. Any thread. */
+ * plain folder, and for files that others made, such as tars and tables: there the form of an image
+ * is PST_FORM_NONE until its bytes are read. Any thread. */
 bool pst_dataset_is_packed(const pst_dataset *dataset);
 
 /* Number of samples. It does not change while the data set is open. Any thread. */
@@ -573,8 +574,8 @@ PST_WARN_UNUSED enum pst_status pst_dataset_find_sample(const pst_dataset *datas
                                                         const char *name, uint64_t *sample,
                                                         struct pst_error *err);
 
-/* Number of files that hold items: shards of a packed data set, images of a folder, tars. Any
- * thread. */
+/* Number of files that hold items: shards of a packed data set, images of a folder, files of
+ * others. Any thread. */
 uint32_t pst_dataset_n_files(const pst_dataset *dataset);
 
 /* Counts the bytes of all files that items lie in.

@@ -137,8 +137,9 @@ static enum pst_status open_path(const char *path, const struct pst_dataset_opti
         status = resolve_paths(path, &full, clean, labels, err);
     if (status == PST_OK && !is_container && (full.split != NULL || full.n_members > 0))
         status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
-                           "split and members are for tars and zips, and this is none: where "
-                           "images lie beside tars, name the tars, as in FOLDER/*.tar");
+                           "split and members are for files with many samples, such as tars and "
+                           "tables, and this is none: where images lie beside such files, name the "
+                           "files, as in FOLDER/*.tar");
     if (status == PST_OK && work != NULL && !is_container && exists_in(clean, PSTI_INDEX_NAME))
         status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
                            "a packed data set has its index already");

@@ -21,6 +21,10 @@
 #define NAMELESS(end, page)                                                                        \
     " without a name that says so: let it end in " end                                             \
     ", then Penstock reads it as it is (" GUIDE page ")"
+#define WHOLE                                                                                      \
+    " that is compressed as a whole, of which no part can be read alone: decompress it once, "     \
+    "then "                                                                                        \
+    "Penstock reads it as it is (" GUIDE
 enum { HEAD_NBYTES = 512 };
 
 /* Names are compared without regard to case; `ends` end with NULL. */
@@ -29,9 +33,6 @@ struct kind {
     const char *ends[8];
     const char *magic; /* NULL: the name alone tells */
     uint16_t magic_at, magic_nbytes;
-    /* Where this library reads such files: the advice for one whose name does not say so. */
-    enum psti_container_kind container;
-    const char *nameless;
 };
 
 static const struct kind kinds[] = {
@@ -39,62 +40,51 @@ static const struct kind kinds[] = {
      "Penstock reads as it is (" GUIDE "from-webdataset.md)",
      {".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst"},
      .magic = NULL},
-    {.ends = {NULL},
+    {"this is a TFRecord file" WHOLE "from-tfdata.md)",
+     {".tfrecord.gz", ".tfrecords.gz", ".tfrec.gz"},
+     .magic = NULL},
+    {"this is a shard of MosaicML Streaming" WHOLE "from-mosaic.md)",
+     {".mds.zstd", ".mds.zst", ".mds.gz", ".mds.br", ".mds.bz2", ".mds.snappy"},
+     .magic = NULL},
+    {"this is a tar archive" NAMELESS(".tar", "from-webdataset.md"),
+     {NULL},
      .magic = "ustar",
      .magic_at = 257,
-     .magic_nbytes = 5,
-     .container = PSTI_CONTAINER_TAR,
-     .nameless = "this is a tar archive" NAMELESS(".tar", "from-webdataset.md")},
-    {"this is a Parquet file" NOT_READ "from-huggingface.md",
-     {".parquet"},
+     .magic_nbytes = 5},
+    {"this is a Parquet file" NAMELESS(".parquet", "from-huggingface.md"),
+     {NULL},
      .magic = "PAR1",
-     .magic_nbytes = 4,
-     .container = PSTI_CONTAINER_PARQUET,
-     .nameless = "this is a Parquet file" NAMELESS(".parquet", "from-huggingface.md")},
-    {"this is an Arrow file" NOT_READ "from-huggingface.md",
-     {".arrow", ".feather"},
+     .magic_nbytes = 4},
+    {"this is an Arrow file" NAMELESS(".arrow", "from-huggingface.md"),
+     {".feather"},
      .magic = "ARROW1",
-     .magic_nbytes = 6,
-     .container = PSTI_CONTAINER_ARROW,
-     .nameless = "this is an Arrow file" NAMELESS(".arrow", "from-huggingface.md")},
-    {"this is a TFRecord file" NOT_READ "from-records.md",
-     {".tfrecord", ".tfrecords", ".tfrec"},
-     .container = PSTI_CONTAINER_TFRECORD},
-    {"this is a RecordIO file of MXNet" NOT_READ "from-records.md",
-     {".rec"},
+     .magic_nbytes = 6},
+    {"this is a RecordIO file of MXNet" NAMELESS(".rec", "from-records.md"),
+     {NULL},
      .magic = "\x0a\x23\xd7\xce",
-     .magic_nbytes = 4,
-     .container = PSTI_CONTAINER_RECORDIO,
-     .nameless = "this is a RecordIO file of MXNet" NAMELESS(".rec", "from-records.md")},
-    {"this is an LMDB database" NOT_READ "from-records.md",
-     {".mdb", ".lmdb"},
+     .magic_nbytes = 4},
+    {"this is an LMDB database" NAMELESS(".mdb", "from-records.md"),
+     {NULL},
      .magic = "\xde\xc0\xef\xbe",
      .magic_at = 16,
-     .magic_nbytes = 4,
-     .container = PSTI_CONTAINER_LMDB,
-     .nameless = "this is an LMDB database" NAMELESS(".mdb", "from-records.md")},
+     .magic_nbytes = 4},
     {"this is an HDF5 file" NOT_READ "from-records.md",
      {".h5", ".hdf5"},
      .magic = "\x89HDF\r\n\x1a\n",
      .magic_nbytes = 8},
-    {"this is an FFCV file" NOT_READ "from-ffcv.md", {".beton"}, .container = PSTI_CONTAINER_BETON},
-    {"this is a shard of MosaicML Streaming" NOT_READ "from-mosaic.md",
-     {".mds"},
-     .container = PSTI_CONTAINER_MDS},
-    {"this is a shard of MosaicML Streaming that is compressed as a whole" NOT_READ
-     "from-mosaic.md",
-     {".mds.zstd", ".mds.zst", ".mds.gz", ".mds.br", ".mds.bz2", ".mds.snappy"},
+    {"this is an ArrayRecord file" NOT_READ "from-records.md",
+     {".array_record", ".arrayrecord"},
      .magic = NULL},
+    {"this is a Vortex file" NOT_READ "from-records.md", {".vortex"}, .magic = NULL},
     {"this is an array of numpy" NOT_READ "from-records.md",
      {".npy"},
      .magic = "\x93NUMPY",
      .magic_nbytes = 6},
     {"this is an archive of numpy arrays" NOT_READ "from-records.md", {".npz"}, .magic = NULL},
-    {.ends = {NULL},
+    {"this is a zip archive" NAMELESS(".zip", "from-zip.md"),
+     {NULL},
      .magic = "PK\x03\x04",
-     .magic_nbytes = 4,
-     .container = PSTI_CONTAINER_ZIP,
-     .nameless = "this is a zip archive" NAMELESS(".zip", "from-zip.md")},
+     .magic_nbytes = 4},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -104,13 +94,6 @@ static bool ends_with(const char *name, const char *end)
     return n > n_end && strcasecmp(name + n - n_end, end) == 0;
 }
 
-/* train.tfrecord-00003-of-00128 */
-static bool is_numbered_record(const char *name)
-{
-    const char *at = strstr(name, ".tfrecord-"), *of = at == NULL ? NULL : strstr(at, "-of-");
-    return of != NULL && of[strspn(of + 4, "0123456789") + 4] == '\0';
-}
-
 const char *psti_dataset_foreign_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
@@ -118,8 +101,7 @@ const char *psti_dataset_foreign_name(const char *path)
         return NULL; /* they are read in place */
     for (size_t i = 0; i < N_KINDS; i++)
         for (size_t k = 0; kinds[i].ends[k] != NULL; k++)
-            if (ends_with(name, kinds[i].ends[k]) ||
-                (is_numbered_record(name) && strcmp(kinds[i].ends[k], ".tfrecord") == 0))
+            if (ends_with(name, kinds[i].ends[k]))
                 return kinds[i].advice;
     return NULL;
 }
@@ -129,9 +111,7 @@ static const char *by_head(const uint8_t *head, size_t nbytes)
     for (size_t i = 0; i < N_KINDS; i++)
         if (kinds[i].magic != NULL && nbytes >= (size_t)kinds[i].magic_at + kinds[i].magic_nbytes &&
             memcmp(head + kinds[i].magic_at, kinds[i].magic, kinds[i].magic_nbytes) == 0)
-            return kinds[i].nameless != NULL && psti_containers_kind(kinds[i].container) != NULL
-                       ? kinds[i].nameless
-                       : kinds[i].advice;
+            return kinds[i].advice;
     return NULL;
 }
 

@@ -201,10 +201,11 @@ struct cli_source {
      &(source).split,                                                                              \
      "NAME",                                                                                       \
      NULL,                                                                                         \
-     "of tars: the split to read, such as train"},                                                 \
+     "of files of others: the split to read, such as train"},                                      \
     {                                                                                              \
-        "members", 0, CLI_TEXT, &(source).members, "RULES", "docs/tar-fields.md",                  \
-            "of tars: what members are, by suffix: jpg=image,cls=label:int,pkl=-"                  \
+        "members", 0, CLI_TEXT, &(source).members, "RULES", NULL,                                  \
+            "of files of others: what members are, by suffix (docs/tar-fields.md), or columns, "   \
+            "by name (docs/table-fields.md): jpg=image,cls=label:int,pkl=-"                        \
     }
 /* The entries of a table of options that set `source`. letter: the one of --labels; 0 if none. */
 #define CLI_SOURCE_OPTIONS(source, letter)                                                         \

@@ -1,5 +1,5 @@
 /* cli_opening.c - opens data for a verb: progress while a large folder is listed or an index of
- * tars is made, and an end at once if the user interrupts. */
+ * files of others is made, and an end at once if the user interrupts. */
 #include "cli.h"
 
 #include <stdio.h>

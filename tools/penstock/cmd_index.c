@@ -1,4 +1,5 @@
-/* cmd_index.c - `penstock index`: makes or checks the index of tars before anybody waits for it. */
+/* cmd_index.c - `penstock index`: makes or checks the index of files of others before anybody waits
+ * for it. */
 #include "cli.h"
 
 static void print_json(const pst_dataset *dataset, const struct pst_index_report *report,
@@ -59,22 +60,23 @@ int cmd_index(struct cli *cli, int argc, char **argv)
         {"check", 0, CLI_FLAG, &options.check, NULL, NULL,
          "walk over all files again, and compare what they hold with the index"},
         {"sums", 0, CLI_FLAG, &sums, NULL, NULL,
-         "of tars and zips: read all files once, so that the index has a checksum of each item; "
+         "of files of others: read all files once, so that the index has a checksum of each item; "
          "the fleet needs them"},
         CLI_SOURCE_OPTIONS(source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
     const struct cli_command command = {
         .usage = "index DATA [options]",
-        .about = "Makes the index by which tars are read as they are, before anybody waits for it. "
-                 "DATA is a tar, a folder of\n"
-                 "tars, or a pattern. The index lies in DATA's folder .penstock, or below "
+        .about = "Makes the index by which files of others (tars, zips, tables) are read as they "
+                 "are, before anybody waits for\n"
+                 "it. DATA is such a file, a folder of them, or a pattern. The index lies in "
+                 "DATA's folder .penstock, or below "
                  "PENSTOCK_CACHE_DIR where that cannot be\n"
                  "written; opening DATA makes it, too. An index that fits sizes and times of the "
                  "files stays. The files are\n"
                  "not changed.",
         .example = "penstock index /data/train\n"
-                   "  penstock index '/data/train-*.tar' --check",
+                   "  penstock index '/data/train-*.parquet' --check",
         .options = table,
         .n_min = 1,
         .n_max = 1,

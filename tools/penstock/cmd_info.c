@@ -564,10 +564,12 @@ int cmd_info(struct cli *cli, int argc, char **argv)
     };
     const struct cli_command command = {
         .usage = "info PATH [options]",
-        .about = "Says what is in a data set or folder: fields, forms, sizes, classes, shards; or, "
-                 "of an image file, its\n"
-                 "form, size and orientation, and of a PLI what its head says: tier, units, "
-                 "checksums.",
+        .about =
+            "Says what is in a data set, a folder, or tars, zips and tables of others: fields, "
+            "forms, sizes, classes,\n"
+            "shards; or, of an image file, its form, size and orientation, and of a PLI what its "
+            "head says: tier,\n"
+            "units, checksums.",
         .example = "penstock info photos.pst --json",
         .options = options,
         .n_min = 1,

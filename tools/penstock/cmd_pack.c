@@ -465,8 +465,8 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
     if (strcmp(a->on_error, "stop") != 0 || a->made_for != NULL || a->resize > 0)
         return cli_usage(cli, "--on-error, --made-for and --resize go with a DST");
     if (a->source.split != NULL || a->source.members != NULL)
-        return cli_usage(cli, "--split and --members go with a DST: tars of others stay as they "
-                              "are");
+        return cli_usage(cli, "--split and --members go with a DST: files of others stay as "
+                              "they are");
     return -1;
 }
 
@@ -599,8 +599,9 @@ int cmd_pack(struct cli *cli, int argc, char **argv)
     const struct cli_command command = {
         .usage = "pack SRC DST [options]",
         .about =
-            "Makes data set DST of the folder of images SRC (or of data set SRC, as `penstock "
-            "repack` does). JPEGs are\n"
+            "Makes data set DST of SRC: a folder of images, tars, zips or tables of others, or a "
+            "data set (as `repack`\n"
+            "does). JPEGs are\n"
             "kept as pli-jpeg: smaller, faster to decode, to the same pixels, and `penstock "
             "unpack` gives the files back;\n"
             "one that cannot be kept so stays a JPEG, and other images stay as they are. Or the "

@@ -487,7 +487,7 @@ int cmd_unpack(struct cli *cli, int argc, char **argv)
             "Labels that the names\n"
             "of folders do not say become labels.jsonl, which pack --labels reads. No file is "
             "overwritten, and none\n"
-            "is left in part. Tars and zips become such a folder, too.",
+            "is left in part. Tars, zips and tables become such a folder, too.",
         .example = "penstock unpack photos.pst photos-again",
         .options = options,
         .n_min = 2,

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 const struct cli_verb cli_verbs[] = {
-    {"pack", "make a data set of a folder of images", cmd_pack},
+    {"pack", "make a data set of a folder of images, of tars or of tables", cmd_pack},
     {"append", "add a folder of images to a data set", cmd_append},
     {"repack", "make a data set of a data set, its images in other forms", cmd_repack},
     {"info", "say what is in a data set, folder or image", cmd_info},
@@ -20,7 +20,7 @@ const struct cli_verb cli_verbs[] = {
     {"cat", "write one item of a sample, as stored or as pixels", cmd_cat},
     {"unpack", "write the files that were packed", cmd_unpack},
     {"verify", "read everything and report what is wrong", cmd_verify},
-    {"index", "make or check the index of tars ahead of time", cmd_index},
+    {"index", "make or check the index of tars and tables ahead of time", cmd_index},
     {"view", "draw samples as a sheet of pictures", cli_python},
     {"serve", "run the host service, or ask the one that runs", cmd_serve},
     {"cache", "the host cache: show, save, load, clear; servers of a fleet", cmd_cache},

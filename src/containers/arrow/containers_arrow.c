@@ -2,9 +2,9 @@
  *
  * In: a file, on one thread. Out: columns and rows.
  *
- * All messages are known before the first row is given. Before columns are declared, some values
- * are looked at: the first one of a column of bytes tells what they are, and labels may be no
- * classes. */
+ * All messages are known before the first row is given. Some values are read before columns are
+ * declared: the first value of a column of bytes tells its type, and labels below 0 tell that a
+ * column has no classes. */
 #include "containers/arrow/containers_arrow.h"
 
 #include "containers/arrow/containers_arrow_column.h"

@@ -16,9 +16,9 @@ struct psti_arrow_column {
     struct psti_arrow_dictionary *dictionary; /* of its indices; NULL: they are values */
     bool are_classes;                         /* the indices into the dictionary are the values */
     char *class_names;                        /* made of the dictionary; NULL */
-    /* Arrays: fields from i_root on that are lists, and how many elements each list has; a first
-     * one of 0 may have any number. Then the shape of an array, of which a first dimension of 0 is
-     * that number. */
+    /* Arrays: how many lists lie within each other, from field i_root on, and how many elements
+     * each has. The first may be 0: any number. shape is that of the array; its first dimension is
+     * 0 where the first list may have any number of elements. */
     uint32_t n_levels, level_size[PST_MAX_NDIM];
     uint8_t ndim;
     uint32_t shape[PST_MAX_NDIM];

@@ -90,7 +90,7 @@ static const char *decide_struct(struct psti_arrow_decider *decider, uint32_t i_
     return NULL;
 }
 
-/* Decides on a list of structs or of bytes, which may be images or sounds. */
+/* Decides what becomes of a list whose elements may be images or sounds: structs, or bytes. */
 static const char *decide_list(struct psti_arrow_decider *decider, uint32_t i_root,
                                const struct psti_hub_feature *hub, struct psti_arrow_column *column)
 {

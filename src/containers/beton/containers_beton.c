@@ -3,8 +3,8 @@
  * In: records of the metadata, on one thread. Out: a column for each field, and a row for each
  * sample.
  *
- * A survey over the records of image fields comes first: all of a field's images must be JPEGs, or
- * all must be pixels. */
+ * All images of a field must be JPEGs, or all must be pixels. This is checked over all records
+ * first, before any row is given. */
 #include "containers/beton/containers_beton.h"
 
 #include "containers/beton/containers_beton_int.h"
@@ -35,7 +35,7 @@ static enum pst_status survey_image(const struct psti_beton *beton, struct psti_
     }
     field->has_shape = field->has_shape && memcmp(field->shape, shape, sizeof shape) == 0;
     field->n_jpegs += image.is_jpeg;
-    /* Those before it are all of one kind: the number of JPEGs says which. */
+    /* All images before this one are of one kind. The number of JPEGs says of which. */
     if (field->other == NONE && field->n_jpegs != (image.is_jpeg ? i + 1 : 0))
         field->other = i;
     return PST_OK;

@@ -46,7 +46,8 @@ static size_t take_number(const uint8_t *bytes, size_t n, uint64_t *number)
     return 0;
 }
 
-/* Takes a field whose first byte and number were read. False: it is none of a Datum. */
+/* Keeps a number of the message. field: the byte that says which field it is of. False: a Datum
+ * has no such field, or not with that number. */
 static bool take_field(struct datum_message *message, uint8_t field, uint64_t number)
 {
     switch (field) {

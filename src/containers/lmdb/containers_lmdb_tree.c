@@ -71,7 +71,8 @@ static enum pst_status refuse(const struct psti_lmdb_tree *tree, const char *wha
                         what);
 }
 
-/* Makes an error about the end of the file say which entry is the last one. */
+/* Makes the error that the file ends early again, with the name of the last whole entry. Other
+ * errors stay. */
 static enum pst_status blame(const struct psti_lmdb_tree *tree, enum pst_status status,
                              struct pst_error *err)
 {

@@ -48,12 +48,13 @@ struct psti_mds_config {
 enum pst_status psti_containers_mds_config(struct psti_mds_config *config, const char *path,
                                            const char *json, size_t nbytes, struct pst_error *err);
 void psti_containers_mds_config_free(struct psti_mds_config *config);
-/* Compares a shard of that many samples and bytes with its entry in index.json, if it has one. */
+/* Compares what a shard has with its entry in index.json: samples, bytes and columns. A shard
+ * without an entry is fine. */
 enum pst_status psti_containers_mds_compare(const struct psti_mds_config *config,
                                             const struct psti_table_notes *notes, const char *path,
                                             uint64_t n_samples, uint64_t nbytes,
                                             struct pst_error *err);
-/* Refuses a shard that is compressed as a whole. Returns PST_ERROR_UNSUPPORTED. */
+/* Makes the error for a shard that is compressed as a whole. Returns PST_ERROR_UNSUPPORTED. */
 enum pst_status psti_containers_mds_is_packed(const char *path, const char *packer,
                                               struct pst_error *err);
 /* The program that packed a shard of this name: "zstd" of "a.mds.zstd"; NULL: none. */

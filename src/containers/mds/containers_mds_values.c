@@ -249,7 +249,8 @@ static enum pst_status describe(struct psti_mds_column *column, struct psti_wind
         [PSTI_MDS_STR_FLOAT] = PST_FIELD_FLOAT,
         [PSTI_MDS_NDARRAY] = PST_FIELD_ARRAY,
         [PSTI_MDS_PIL] = PST_FIELD_ARRAY,
-        /* No rule gives these a JSON, so that a rule for bytes can be told from none. */
+        /* These are declared as JSON only to tell whether a rule has taken them as bytes: no rule
+         * makes JSON of them, so a column that is still JSON has no rule. */
         [PSTI_MDS_CODE] = PST_FIELD_JSON,
         [PSTI_MDS_IMAGES] = PST_FIELD_JSON,
     };

@@ -171,7 +171,8 @@ static void read_node(struct psti_thrift *thrift, struct psti_parquet_node *node
         node->meaning = converted;
         node->scale = scale;
     }
-    /* Some writers give a group the number of its children alone, and others a leaf 0 of them. */
+    /* Some writers state only the number of children for a group. Others state that a leaf has 0
+     * children. So children alone tell a group. */
     if (node->n_children > 0)
         node->type = PSTI_PARQUET_GROUP;
 }

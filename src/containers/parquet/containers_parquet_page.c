@@ -89,7 +89,8 @@ static void begin_area(struct psti_parquet_area *area, const struct psti_parquet
     };
 }
 
-/* Decodes a page, from byte `skip` of it on. Its stored bytes are in file->stored. */
+/* Decodes a page, whose stored bytes are in file->stored. Its first `skip` bytes are not
+ * compressed, and are not decoded. */
 static enum pst_status decode(struct psti_parquet_cursor *cursor,
                               const struct psti_parquet_head *head, uint32_t skip,
                               struct psti_parquet_area *area, struct pst_error *err)

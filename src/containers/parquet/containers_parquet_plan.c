@@ -39,10 +39,11 @@ static void close_column(struct psti_parquet_column *column)
     *column = (struct psti_parquet_column){0};
 }
 
-/* First looks ---------------------------------------------------------------- */
+/* Values that are read before the walk
+ * ---------------------------------------------------------------- */
 
-/* Finds the first row group that has rows, and its chunk of a leaf. *has false: there is none, or
- * it cannot be read. */
+/* Finds the first row group that has rows, and in it the chunk of a leaf. *has is false if there is
+ * no such group, or if the chunk cannot be read. */
 static enum pst_status find_chunk(const struct psti_parquet_file *file, uint32_t i_leaf,
                                   struct psti_parquet_chunk *chunk, bool *has,
                                   struct pst_error *err)

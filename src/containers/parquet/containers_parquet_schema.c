@@ -105,7 +105,7 @@ static bool is_element(const struct psti_parquet_meta *meta, const struct psti_p
            memcmp(repeated->name.bytes + n, "_tuple", 6) == 0;
 }
 
-/* Goes from a list to its element. False: the node is no list. */
+/* Moves *i_node from a list to the element of the list. False: the node is no list. */
 static bool step_into_list(const struct psti_parquet_meta *meta, uint32_t *i_node,
                            struct psti_parquet_column *column)
 {

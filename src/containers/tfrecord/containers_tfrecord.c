@@ -86,7 +86,7 @@ static enum pst_status read_header(struct psti_tf *tf)
     return PST_OK;
 }
 
-/* Makes the wire ready for the record, and compares a small one with its checksum. */
+/* Prepares the wire to read the record's fields. A small record is compared with its checksum. */
 static enum pst_status begin_data(struct psti_tf *tf)
 {
     const uint8_t *bytes = NULL;

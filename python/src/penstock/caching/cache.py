@@ -38,7 +38,7 @@ class CacheReport(NamedTuple):
 
     ``file_nbytes`` is the length of the file. ``present`` counts the items of a loaded file that the cache had already,
     ``refused`` those that found no room; both are 0 for a saved one. ``unsaved`` counts the items that were left out of it,
-    because the index of their data set (tars and zips in place) has no checksums of items: see :meth:`Cache.save`.
+    because the index of their data set (tars, zips and tables in place) has no checksums of items: see :meth:`Cache.save`.
     """
 
     items: int
@@ -141,7 +141,7 @@ class Cache:
         Loaders may go on meanwhile: an item that they add during the call may be in the file or not. The file takes as
         many bytes as the items, with 40 to 55 bytes for each.
 
-        Items of tars and zips that are read in place are left out, with a warning in the log, while their index has no
+        Items of tars, zips and tables that are read in place are left out, with a warning in the log, while their index has no
         checksums of items: nothing would tell later whether the bytes are theirs. ``penstock index PATH --sums`` makes
         the checksums. A loader with a cache of its own makes them, too, when it has read all items of its fields once, as
         one of one rank does in its first epoch: they count for those who open the data set from then on.

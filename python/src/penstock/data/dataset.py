@@ -33,7 +33,7 @@ def mask_columns(masks: Sequence[str]) -> tuple[str, ...]:
 _TYPES = ("image", "mask", "boxes", "keypoints", "audio", "int", "float", "bytes", "text", "json", "array")
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""What names a data set: one path, or a list of files with many samples, such as tars."""
+"""What names a data set: one path, or a list of files with many samples, such as tars and tables."""
 Rules = Mapping[str, str | Sequence[Any] | None]
 """What members of tars are, by suffix, or columns of tables, by name: a name; (name, type) or (name, "int", classes), where the
 name may be None; None."""

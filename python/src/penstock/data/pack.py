@@ -64,12 +64,12 @@ def pack(
     ignore_labels: bool = False,
     fields: Rules | None = None,
 ) -> PackReport:
-    """Packs a folder of images, tars, or another data set (as ``penstock repack`` does), into a data set.
+    """Packs a folder of images, tars, zips or tables, or another data set (as ``penstock repack`` does), into a data set.
 
     From a data set, the samples' order, names, labels and other fields stay as they are.
 
     Args:
-        source, destination: the folder, tars (as for :class:`Dataset`) or data set, and the directory to make.
+        source, destination: the folder, files of others (as for :class:`Dataset`) or data set, and the directory to make.
         forms: the forms in which each image is stored. "pli-jpeg": JPEGs as PLI of their own coefficients (smaller, the
             same pixels, the file can be restored), other files as they are. "original": the file's own bytes; from a
             data set, the original's, so that "pli-jpeg" becomes the JPEG again. Also "raw", "pli", "jpeg" (only from
@@ -107,11 +107,11 @@ def pack(
             images. The original pixels are not kept. Not with ``plan`` or ``resume``.
         coco, voc, citypersons: a file of COCO JSON, with the folder of its images as ``source``; or ``source`` has the
             layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
-        split: with ``voc`` and ``citypersons``, and of tars: the samples of one split, such as "train".
+        split: with ``voc`` and ``citypersons``, and of files of others: the samples of one split, such as "train".
         paint: with ``coco``: "mask" (classes) and "instances" (objects) are drawn from polygons and run lengths.
         bad_annotations: an annotation that cannot be stored, as a box without area: "raise": its sample is a bad one;
             "drop": it is left out and listed in the report's ``dropped``.
-        fields: of tars: as for :class:`Dataset`.
+        fields: of files of others: as for :class:`Dataset`.
 
     coco, voc, citypersons, paint and bad_annotations are explained in docs/imports.md, and what they go with.
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True``, else with the same arguments."""
@@ -311,7 +311,7 @@ def verify(
         on_finding: called with the sample's name and a dict that describes the finding. If it returns true, the run
             ends.
         labels, masks, allow_unreadable, ignore_labels: for a plain folder, as for :class:`Dataset`.
-        split, fields: for tars, as for :class:`Dataset`.
+        split, fields: for files of others, as for :class:`Dataset`.
     """
     findings: list[dict[str, Any]] = []
     text = path_text(path)

@@ -29,7 +29,7 @@ class StorageStats(TypedDict):
     count them; nbytes_gap: bytes between neighbours that were read and thrown away; ordered: of ``reads``, files of a
     folder that were issued together with others, in the order in which the disk has them. seconds: time with at least
     one read under way; partial_reads: images read in parts; unchecked: items that were used although the data set has no
-    checksum of them: files of plain folders, and of tars and zips whose index has none."""
+    checksum of them: files of plain folders, and of tars, zips and tables whose index has none."""
 
     kind: str
     reason: str

@@ -250,7 +250,7 @@ def report_or_data(data: Any) -> Any:
     except (CorruptError, ArgumentError) as error:
         raise ArgumentError(
             f"{os.fspath(data)} is a file and no report of penstock analyze ({error.text}): give a folder of images, a data set, "
-            "tars, or a report"
+            "tars or tables, or a report"
         ) from None
 
 
@@ -767,7 +767,7 @@ def _conversion(
 
 
 def _layout_gain(layout: Mapping[str, Any], samples: int) -> dict[str, Any] | None:
-    """Returns what packing a folder or tars as they are would bring: seconds for it, and epochs until they are saved."""
+    """Returns what packing a folder, or files of others, as they are would bring: seconds for it, and epochs until they are saved."""
     if not layout.get("packed_here"):
         return None
     rates = {(row["layout"], row["order"]): row["samples_per_second"] for row in layout["layouts"]}

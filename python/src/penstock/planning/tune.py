@@ -148,8 +148,8 @@ def tune(
     """Analyses a data set, plans, writes what the plan asks for, and analyses again.
 
     Args:
-        data: a folder of images, or tars and zips of others, which are never changed; or a data set, which is repacked in
-            place.
+        data: a folder of images, or tars, zips and tables of others, which are never changed; or a data set, which is
+            repacked in place.
         step: as for :func:`penstock.analyze`: called with a batch, returns when the step is done.
         out: where these are packed to; None: beside it, with the suffix ".pst".
         make: called with (path, plan) and returns the Loader of the training. The plan is None before, and is for
