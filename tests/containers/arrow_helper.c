@@ -214,7 +214,7 @@ char *arrow_listing(const struct arrow_walk *walk)
                                   field->ndim == 0 ? "any" : "");
         for (int k = 0; k < field->ndim; k++)
             n += (size_t)snprintf(text + n, nbytes - n, "%s%u", k > 0 ? "x" : "", field->shape[k]);
-        if (walk->classes[i] != NULL)
+        if (walk->classes[i] != NULL && field->n_classes > 0)
             n += (size_t)snprintf(text + n, nbytes - n, " classes=%s", walk->classes[i]);
         n += (size_t)snprintf(text + n, nbytes - n, "\n");
     }

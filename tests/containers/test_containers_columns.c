@@ -438,6 +438,79 @@ static void names_of_classes_are_checked(void **state)
     }
 }
 
+/* A label of -1 leaves an int without classes, in whichever file and row it stands; other numbers
+ * outside of the classes stay errors. */
+static void hidden_labels_have_no_classes(void **state)
+{
+    (void)state;
+    static const char names[] = "x\0y";
+    static const int64_t labels[3][4] = {{-1, 1, -1, 0}, {0, -1, 1, -1}, {1, 1, 0, -1}};
+    const struct psti_column label = {.name = "l",
+                                      .type = PST_FIELD_INT,
+                                      .n_classes = 2,
+                                      .class_names = names,
+                                      .class_names_nbytes = sizeof names};
+    for (int i = 0; i < 3; i++) {
+        struct table table;
+        open_table(&table, NULL, 0);
+        uint32_t i_field = 0;
+        for (int k = 0; k < 4; k++) {
+            if (k % 2 == 0) {
+                begin(&table, k == 0 ? "one.tab" : "two.tab");
+                i_field = add(&table, &label);
+            }
+            struct psti_container_value value = {.i_field = i_field, .int_value = labels[i][k]};
+            row(&table, NULL, &value, 1);
+        }
+        assert_int_equal(table.fake.fields[0].n_classes, 0);
+        assert_int_equal(table.fake.n_restated, 1);
+        for (int64_t k = -2; k < 3; k += 4) {
+            struct psti_container_value value = {.i_field = i_field, .int_value = k};
+            row_fails(&table, &value, 1, PST_ERROR_CORRUPT, "there are the classes 0 to 1");
+        }
+        psti_containers_columns_close(&table.columns);
+    }
+    /* Classes that the user states are what the user wants to hear about. */
+    const struct psti_field_rule rule = {.suffix = "l", .type = PST_FIELD_INT, .n_classes = 2};
+    struct table table;
+    open_table(&table, &rule, 1);
+    begin(&table, "one.tab");
+    struct psti_container_value value = {.i_field = add(&table, &label), .int_value = -1};
+    row_fails(&table, &value, 1, PST_ERROR_CORRUPT, "there are the classes 0 to 1");
+    psti_containers_columns_close(&table.columns);
+}
+
+/* A guess without a value to guess by is what the column was; one by a value is not. */
+static void guesses_without_values_follow(void **state)
+{
+    (void)state;
+    static const enum pst_field_type types[] = {PST_FIELD_IMAGE, PST_FIELD_AUDIO, PST_FIELD_BYTES,
+                                                PST_FIELD_TEXT};
+    struct psti_column guess = {.name = "x", .type = PST_FIELD_BYTES, .is_guess = true};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct table table;
+        open_table(&table, NULL, 0);
+        begin(&table, "a/one.tab");
+        add_type(&table, "x", types[i]);
+        add_type(&table, "n", PST_FIELD_INT);
+        begin(&table, "b/two.tab");
+        guess.is_unseen = true;
+        uint32_t i_field = add(&table, &guess);
+        assert_int_equal(psti_containers_columns_type(table.columns, i_field), types[i]);
+        add_fails(&table, &guess, PST_ERROR_CORRUPT, "two columns of the name \"x\"");
+        guess.name = "n";
+        add_fails(&table, &guess, PST_ERROR_CORRUPT, "\"n\" has another type");
+        guess.name = "x";
+        begin(&table, "b/two.tab");
+        guess.is_unseen = false;
+        if (types[i] == PST_FIELD_BYTES)
+            add(&table, &guess);
+        else
+            add_fails(&table, &guess, PST_ERROR_CORRUPT, "\"x\" has another type");
+        psti_containers_columns_close(&table.columns);
+    }
+}
+
 static void values_are_checked(void **state)
 {
     (void)state;
@@ -451,7 +524,7 @@ static void values_are_checked(void **state)
                                                        .dtype = PST_DTYPE_F32,
                                                        .ndim = 2,
                                                        .shape = {2, 3}});
-    for (int64_t k = -1; k < 4; k++) {
+    for (int64_t k = -2; k < 4; k += k == -2 ? 2 : 1) {
         struct psti_container_value value = {.i_field = label, .int_value = k};
         if (k == 0 || k == 1)
             row(&table, NULL, &value, 1);
@@ -568,6 +641,8 @@ int main(void)
         cmocka_unit_test(bad_rules_are_refused),
         cmocka_unit_test(files_must_agree),
         cmocka_unit_test(names_of_classes_are_checked),
+        cmocka_unit_test(hidden_labels_have_no_classes),
+        cmocka_unit_test(guesses_without_values_follow),
         cmocka_unit_test(values_are_checked),
         cmocka_unit_test(there_are_64_fields_at_most),
         cmocka_unit_test(rows_have_names),

@@ -163,9 +163,6 @@ static enum pst_status look(struct walk *walk)
 {
     enum pst_status status = PST_OK;
     uint32_t n_wanting = 1;
-    for (uint32_t i = 0; i < walk->n_own; i++)
-        walk->own[i].wants_classes =
-            walk->own[i].column.n_classes > 0 && walk->own[i].dictionary == NULL;
     for (size_t i = 0; i < walk->frames.n && n_wanting > 0 && status == PST_OK; i++) {
         n_wanting = 0;
         for (uint32_t k = 0; k < walk->n_own; k++)
@@ -177,6 +174,8 @@ static enum pst_status look(struct walk *walk)
             if (psti_containers_arrow_column_wants(&walk->own[k]))
                 status = look_at_batch(walk, &walk->own[k]);
     }
+    for (uint32_t i = 0; i < walk->n_own; i++)
+        walk->own[i].column.is_unseen = walk->own[i].wants_head;
     return status;
 }
 

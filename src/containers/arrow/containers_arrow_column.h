@@ -26,9 +26,8 @@ struct psti_arrow_column {
     bool is_list;
     uint32_t n_elements, i_element;
     /* What is looked at before the column is declared. */
-    bool wants_count;   /* how many elements the first list has */
-    bool wants_head;    /* the first bytes of its first value say what it is */
-    bool wants_classes; /* all values: they may be no classes */
+    bool wants_count; /* how many elements the first list has */
+    bool wants_head;  /* the first bytes of its first value say what it is */
     /* Of the columns that fields are made by, and of the type that they ask for. */
     uint32_t i_field;
     enum pst_field_type type;
@@ -62,7 +61,7 @@ enum pst_status psti_containers_arrow_column_look(struct psti_arrow_column *colu
                                                   struct pst_error *err);
 static inline bool psti_containers_arrow_column_wants(const struct psti_arrow_column *column)
 {
-    return column->wants_count || column->wants_head || column->wants_classes;
+    return column->wants_count || column->wants_head;
 }
 /* Makes the value of row i of the batch. i_row: of the file. *has: false if it is missing. */
 enum pst_status psti_containers_arrow_column_value(struct psti_arrow_column *column,

@@ -4,6 +4,8 @@
  * buffers become pages when the first value of them is given. */
 #include "containers/arrow/containers_arrow_column.h"
 
+#include "containers/table/containers_guess.h"
+
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fail.h"
@@ -344,11 +346,11 @@ static enum pst_status look_at_head(struct psti_arrow_column *column, uint64_t a
     enum pst_status status = psti_containers_arrow_place(&column->value, at, &place, err);
     if (status != PST_OK || place.nbytes == 0)
         return status;
-    size_t n = place.nbytes < PSTI_HUB_HEAD_NBYTES ? (size_t)place.nbytes : PSTI_HUB_HEAD_NBYTES;
+    size_t n = place.nbytes < PSTI_GUESS_NBYTES ? (size_t)place.nbytes : PSTI_GUESS_NBYTES;
     status =
         psti_containers_arrow_get(column->value.file, place.buffer, place.offset, n, &head, err);
     if (status == PST_OK)
-        column->column.type = psti_containers_hub_guess(head, n);
+        column->column.type = psti_containers_guess(head, n);
     column->wants_head = false;
     return status;
 }
@@ -371,39 +373,18 @@ static enum pst_status look_at_count(struct psti_arrow_column *column, uint64_t 
     return PST_OK;
 }
 
-/* Says that labels are no classes. */
-static void forget_classes(struct psti_arrow_column *column)
-{
-    psti_log(PST_LOG_WARNING, ROOM,
-             "%s: the column '%.60s' has rows without a class (-1): it goes as numbers without "
-             "names",
-             column->value.file->source->path, column->column.name);
-    column->column.n_classes = 0;
-    column->column.class_names = NULL;
-    column->column.class_names_nbytes = 0;
-    column->wants_classes = false;
-}
-
 enum pst_status psti_containers_arrow_column_look(struct psti_arrow_column *column, uint64_t i,
                                                   struct pst_error *err)
 {
     bool is_null = false;
-    int64_t value = 0;
     uint64_t at = 0;
     enum pst_status status = PST_OK;
     if (column->wants_count)
         status = look_at_count(column, i, err);
-    if (status != PST_OK || column->wants_count || !psti_containers_arrow_column_wants(column))
+    if (status != PST_OK || column->wants_count || !column->wants_head)
         return status;
     status = is_missing(column, i, i, &at, &is_null, err);
-    if (status != PST_OK || is_null)
-        return status;
-    if (column->wants_head)
-        return look_at_head(column, at, err);
-    status = psti_containers_arrow_int(&column->value, i, &value, err);
-    if (status == PST_OK && value == -1)
-        forget_classes(column);
-    return status;
+    return status != PST_OK || is_null ? status : look_at_head(column, at, err);
 }
 
 static int by_text(const void *a, const void *b)

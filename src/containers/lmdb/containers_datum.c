@@ -6,7 +6,7 @@
  * number, and the way in which it is written. The last one of a field counts. */
 #include "containers/lmdb/containers_datum.h"
 
-#include "containers/table/containers_picture.h"
+#include "containers/table/containers_guess.h"
 
 #include "base/checked.h"
 
@@ -132,11 +132,11 @@ static enum pst_status decide(const struct datum_message *message, struct psti_d
         datum->kind = PSTI_DATUM_PIXELS;
     } else if (message->has_data && message->data_nbytes > 0) {
         const uint8_t *head = NULL;
-        size_t n = PSTI_PICTURE_HEAD_NBYTES;
+        size_t n = PSTI_GUESS_NBYTES;
         if (message->data_nbytes < n)
             n = (size_t)message->data_nbytes;
         status = psti_containers_window_get(message->window, message->data, n, &head, err);
-        if (status == PST_OK && psti_containers_is_picture(head, n))
+        if (status == PST_OK && psti_containers_guess(head, n) == PST_FIELD_IMAGE)
             datum->kind = PSTI_DATUM_IMAGE;
     } else if (message->has_floats && message->n_apart == 0 && message->floats_nbytes % 4 == 0 &&
                has_shape(message, message->floats_nbytes / 4)) {

@@ -8,7 +8,7 @@
 
 #include "containers/lmdb/containers_datum.h"
 #include "containers/lmdb/containers_lmdb_tree.h"
-#include "containers/table/containers_picture.h"
+#include "containers/table/containers_guess.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -116,9 +116,9 @@ static enum pst_status classify(struct lmdb_walk *walk, const struct psti_lmdb_e
     enum pst_status status = read_head(walk, entry, &head, &n, err);
     if (status != PST_OK)
         return status;
-    value->kind = psti_containers_is_picture(head, n) ? KIND_IMAGE
-                  : is_pickle(head, n)                ? KIND_PICKLE
-                                                      : KIND_BYTES;
+    value->kind = psti_containers_guess(head, n) == PST_FIELD_IMAGE ? KIND_IMAGE
+                  : is_pickle(head, n)                              ? KIND_PICKLE
+                                                                    : KIND_BYTES;
     if (value->kind != KIND_BYTES)
         return PST_OK;
     status = psti_containers_datum_read(&walk->tree.window, entry->offset, entry->nbytes,

@@ -8,6 +8,7 @@
 #include "containers/parquet/containers_parquet_plan.h"
 
 #include "containers/parquet/containers_parquet_schema.h"
+#include "containers/table/containers_guess.h"
 #include "containers/table/containers_hub.h"
 
 #include "base/alloc.h"
@@ -91,13 +92,13 @@ static enum pst_status look_on(struct psti_parquet_cursor *cursor,
         look->n_items += needs_list && entry.def >= column->n_inner;
         if (!is_bytes || look->has_value || entry.is_null || entry.nbytes == 0)
             continue;
-        size_t n = entry.nbytes < PSTI_HUB_HEAD_NBYTES ? entry.nbytes : PSTI_HUB_HEAD_NBYTES;
+        size_t n = entry.nbytes < PSTI_GUESS_NBYTES ? entry.nbytes : PSTI_GUESS_NBYTES;
         const uint8_t *bytes = NULL;
         status = psti_containers_cursor_bytes(cursor, &entry, n, &bytes, err);
         if (status != PST_OK)
             return status;
         look->has_value = true;
-        look->type = psti_containers_hub_guess(bytes, n);
+        look->type = psti_containers_guess(bytes, n);
     }
     return PST_OK;
 }
@@ -141,73 +142,6 @@ static enum pst_status look_first(struct psti_parquet_file *file,
     return after_look(status, &inner, err);
 }
 
-/* Looks for a label of -1 in one chunk: `datasets` has it where a row has no class. */
-static enum pst_status look_for_none(struct psti_parquet_cursor *cursor, bool *has_none,
-                                     struct pst_error *err)
-{
-    struct psti_parquet_entry entry;
-    uint64_t bits = 0;
-    bool has = true;
-    enum pst_status status = PST_OK;
-    while (status == PST_OK && !*has_none) {
-        status = psti_containers_cursor_peek(cursor, &has, err);
-        if (status != PST_OK || !has)
-            return status;
-        status = psti_containers_cursor_take(cursor, &entry, err);
-        if (status != PST_OK || entry.is_null)
-            continue;
-        status = psti_containers_cursor_number(cursor, &entry, &bits, err);
-        *has_none = cursor->leaf->type == PSTI_PARQUET_INT32 ? (uint32_t)bits == UINT32_MAX
-                                                             : bits == UINT64_MAX;
-    }
-    return status;
-}
-
-/* Makes labels without classes of those that have a -1 in some row. All of them are read for that,
- * because the fields are declared before the first row. */
-static enum pst_status check_classes(struct psti_parquet_file *file,
-                                     const struct psti_parquet_column *column,
-                                     struct psti_column *out, struct pst_error *err)
-{
-    const struct psti_parquet_meta *meta = file->meta;
-    struct psti_parquet_cursor *cursor = psti_calloc(1, sizeof *cursor);
-    struct psti_parquet_chunk *chunks =
-        psti_alloc_array((size_t)meta->n_leaves + 1, sizeof *chunks);
-    struct pst_error inner = {0};
-    bool has_none = false;
-    enum pst_status status = PST_OK;
-    if (cursor == NULL || chunks == NULL)
-        status = psti_fail(&inner, PST_ERROR_MEMORY, ROOM, "out of memory for a column of %s",
-                           meta->source->path);
-    if (status == PST_OK)
-        status = psti_containers_cursor_open(cursor, file, column->leaf, column->name, &inner);
-    for (uint32_t i = 0; status == PST_OK && !has_none && i < meta->n_groups; i++) {
-        uint64_t n_rows = 0;
-        status = psti_containers_parquet_group(meta, i, chunks, &n_rows, &inner);
-        const struct psti_parquet_chunk *chunk = &chunks[column->leaf->i_leaf];
-        if (status == PST_OK && n_rows > 0)
-            status = psti_containers_cursor_check(file, chunk, column->name, &inner);
-        if (status != PST_OK || n_rows == 0)
-            continue;
-        psti_containers_cursor_begin(cursor, chunk);
-        status = look_for_none(cursor, &has_none, &inner);
-    }
-    if (cursor != NULL)
-        psti_containers_cursor_close(cursor);
-    psti_free(chunks);
-    psti_free(cursor);
-    if (has_none) {
-        psti_log(PST_LOG_WARNING, ROOM,
-                 "%s: column \"%s\" has rows without a class (-1): it goes as numbers without "
-                 "classes",
-                 meta->source->path, column->name);
-        out->n_classes = 0;
-        out->class_names = NULL;
-        out->class_names_nbytes = 0;
-    }
-    return after_look(status, &inner, err);
-}
-
 /* Declarations ---------------------------------------------------------------- */
 
 /* The type that `datasets` says values have that are bytes. 0: it says none. */
@@ -228,6 +162,7 @@ static void describe_bytes(const struct psti_hub_feature *feature, const struct 
         feature = feature->inner;
     out->type = type_of_hub(feature);
     out->is_guess = out->type == 0;
+    out->is_unseen = out->is_guess && !look->has_value;
     if (out->is_guess)
         out->type = look->type;
 }
@@ -386,10 +321,8 @@ static enum pst_status declare(struct psti_parquet_plan *plan, struct psti_parqu
     if (status != PST_OK)
         return status;
     *why = describe(column, feature, &look, &out);
-    if (*why == NULL && out.n_classes > 0)
-        status = check_classes(plan->file, column, &out, err);
-    if (*why != NULL || status != PST_OK)
-        return status;
+    if (*why != NULL)
+        return PST_OK;
     if (column->shape == PSTI_SHAPE_FILES && look.n_items > PST_MAX_FIELDS)
         return psti_fail_at(err, PST_ERROR_LIMIT, ROOM, plan->file->meta->source->path, -1,
                             "column \"%.60s\" has lists of %" PRIu64

@@ -7,7 +7,7 @@
 #include "containers/recordio/containers_recordio.h"
 
 #include "containers/recordio/containers_recordio_parts.h"
-#include "containers/table/containers_picture.h"
+#include "containers/table/containers_guess.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -91,11 +91,11 @@ static enum pst_status read_head(struct recordio_walk *walk,
     head->is_header = true;
     uint64_t begin = HEADER + (uint64_t)4 * head->flag;
     head->n_content = record->nbytes - begin;
-    size_t n = PSTI_PICTURE_HEAD_NBYTES;
+    size_t n = PSTI_GUESS_NBYTES;
     if (head->n_content < n)
         n = (size_t)head->n_content;
     status = psti_containers_record_copy(window, record, begin, n, bytes, err);
-    head->is_image = status == PST_OK && psti_containers_is_picture(bytes, n);
+    head->is_image = status == PST_OK && psti_containers_guess(bytes, n) == PST_FIELD_IMAGE;
     return status;
 }
 

@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "format/format_dataset.h"
 
 #include <inttypes.h>
@@ -24,12 +25,14 @@
 #include <string.h>
 
 #define ROOM "containers"
-enum { NONE = UINT8_MAX };
+enum { NONE = UINT8_MAX, HIDDEN = -1 /* the label of a row whose class is kept back */ };
 
 struct psti_column_field {
     struct pst_field field; /* as the sink has it */
     uint32_t column;        /* number of the name of its column */
     uint64_t classes;       /* a hash of the names of its classes; 0: it has none */
+    int64_t n_stated;       /* classes, of which the field has none any more if a label is hidden */
+    bool is_by_rule;        /* the user stated them */
     uint32_t n_file;        /* of the last file that declared it, from 1 on */
 };
 
@@ -190,7 +193,8 @@ static uint64_t hash_classes(const struct psti_column *column, const struct pst_
 
 static enum pst_status add_field(struct psti_containers_columns *columns,
                                  const struct psti_column *column, const struct pst_field *field,
-                                 uint32_t number, uint32_t *i_field, struct pst_error *err)
+                                 bool is_by_rule, uint32_t number, uint32_t *i_field,
+                                 struct pst_error *err)
 {
     if (columns->n_fields == PST_MAX_FIELDS)
         return psti_fail_at(err, PST_ERROR_LIMIT, ROOM, columns->path, -1,
@@ -201,6 +205,8 @@ static enum pst_status add_field(struct psti_containers_columns *columns,
     *use =
         (struct psti_column_field){.field = *field, .column = number, .n_file = columns->n_files};
     use->classes = hash_classes(column, field);
+    use->n_stated = field->n_classes;
+    use->is_by_rule = is_by_rule;
     enum pst_status status = columns->sink.field(columns->sink.writer, field, i_field, err);
     if (status == PST_OK && *i_field >= PST_MAX_FIELDS)
         status = psti_fail(err, PST_ERROR_INTERNAL, ROOM, "a field has an impossible number");
@@ -233,12 +239,15 @@ static enum pst_status compare(struct psti_containers_columns *columns,
 {
     struct psti_column_field *use = &columns->fields[columns->of_sink[i_sink]];
     const char *what = NULL;
+    if (column->is_unseen && is_bytes(field->type) && is_bytes(use->field.type)) {
+        use->n_file = columns->n_files;
+        return PST_OK;
+    }
     if (field->type != use->field.type)
         what = "another type";
     else if (field->type == PST_FIELD_ARRAY && field->dtype != use->field.dtype)
         what = "elements of another type";
-    else if (field->n_classes != use->field.n_classes ||
-             hash_classes(column, field) != use->classes)
+    else if (field->n_classes != use->n_stated || hash_classes(column, field) != use->classes)
         what = "other classes";
     if (what != NULL)
         return psti_fail_at(err, PST_ERROR_CORRUPT, ROOM, columns->path, -1,
@@ -267,7 +276,8 @@ static bool find_field(const struct psti_containers_columns *columns, const char
 /* Finds the field of a column, or makes it. number: of the column's name. */
 static enum pst_status settle(struct psti_containers_columns *columns,
                               const struct psti_column *column, const struct pst_field *field,
-                              uint32_t number, uint32_t *i_field, struct pst_error *err)
+                              bool is_by_rule, uint32_t number, uint32_t *i_field,
+                              struct pst_error *err)
 {
     if (find_field(columns, field->name, i_field)) {
         const struct psti_column_field *other = &columns->fields[columns->of_sink[*i_field]];
@@ -288,7 +298,7 @@ static enum pst_status settle(struct psti_containers_columns *columns,
                             "the file has a column \"%.60s\", and those before it have none: leave "
                             "it out by fields={\"%.60s\": None}",
                             column->name, column->name);
-    return add_field(columns, column, field, number, i_field, err);
+    return add_field(columns, column, field, is_by_rule, number, i_field, err);
 }
 
 enum pst_status psti_containers_columns_add(struct psti_containers_columns *columns,
@@ -315,10 +325,8 @@ enum pst_status psti_containers_columns_add(struct psti_containers_columns *colu
     if (status == PST_OK)
         status = make_field(columns, column, rule, &field, err);
     if (status == PST_OK)
-        status = settle(columns, column, &field, number, i_field, err);
-    if (status == PST_OK && rule == NULL && field.type == PST_FIELD_INT &&
-        columns->sink.optional != NULL)
-        columns->sink.optional(columns->sink.writer, *i_field);
+        status = settle(columns, column, &field, rule != NULL && rule->n_classes > 0, number,
+                        i_field, err);
     if (status != PST_OK)
         *i_field = PSTI_COLUMN_LEFT_OUT;
     return status;
@@ -376,6 +384,31 @@ static enum pst_status take_array(struct psti_containers_columns *columns, const
     return PST_OK;
 }
 
+/* Compares a label with its classes. A hidden one makes an int without classes of the field: which
+ * numbers would be labels then is for its user to say. */
+static enum pst_status take_int(struct psti_containers_columns *columns, const char *name,
+                                const struct psti_container_value *value, struct pst_error *err)
+{
+    struct psti_column_field *use = &columns->fields[columns->of_sink[value->i_field]];
+    int64_t n = use->n_stated;
+    if (n == 0 || (value->int_value >= 0 && value->int_value < n))
+        return PST_OK;
+    if (value->int_value != HIDDEN || use->is_by_rule)
+        return psti_fail_at(err, PST_ERROR_CORRUPT, ROOM, columns->path, -1,
+                            "field \"%s\" of sample \"%.150s\" is %" PRId64
+                            ", and there are the classes 0 to %" PRId64,
+                            use->field.name, name, value->int_value, n - 1);
+    if (use->field.n_classes == 0)
+        return PST_OK;
+    psti_log(PST_LOG_WARNING, ROOM,
+             "%s: the label \"%s\" of sample \"%.150s\" is hidden (-1): the field is a number "
+             "without classes",
+             columns->path, use->field.name, name);
+    use->field.n_classes = 0;
+    columns->sink.restate(columns->sink.writer, value->i_field, &use->field);
+    return PST_OK;
+}
+
 static enum pst_status take_value(struct psti_containers_columns *columns, const char *name,
                                   const struct psti_container_value *value, struct pst_error *err)
 {
@@ -384,13 +417,7 @@ static enum pst_status take_value(struct psti_containers_columns *columns, const
     const struct pst_field *field = &columns->fields[columns->of_sink[value->i_field]].field;
     if (field->type == PST_FIELD_ARRAY)
         return take_array(columns, name, value, err);
-    if (field->type == PST_FIELD_INT && field->n_classes > 0 &&
-        (value->int_value < 0 || value->int_value >= field->n_classes))
-        return psti_fail_at(err, PST_ERROR_CORRUPT, ROOM, columns->path, -1,
-                            "field \"%s\" of sample \"%.150s\" is %" PRId64
-                            ", and there are the classes 0 to %" PRId64,
-                            field->name, name, value->int_value, field->n_classes - 1);
-    return PST_OK;
+    return field->type == PST_FIELD_INT ? take_int(columns, name, value, err) : PST_OK;
 }
 
 /* Adds the values that are missing of float fields: no number. Returns how many values there are.

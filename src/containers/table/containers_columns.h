@@ -28,6 +28,9 @@ struct psti_column {
     /* True: the type is a guess by the column's name or first bytes, which a rule may overrule by
      * any type that its bytes can have. False: the file itself states the type. */
     bool is_guess;
+    /* is_guess: the file has no value to guess by. The column is then what it was in the files
+     * before, if its items are bytes there. */
+    bool is_unseen;
 };
 
 struct psti_containers_columns;
@@ -91,6 +94,9 @@ enum pst_status psti_containers_columns_page(struct psti_containers_columns *col
 /* Gives a row. name NULL: psti_containers_columns_row_name. values: n of them, no field twice; a
  * column without a value (null) is not among them. Texts and JSON of at most
  * PSTI_TEXT_IN_INDEX_NBYTES bytes should be given by `bytes`, all others by their places.
+ *
+ * A -1 in a column whose file states classes is a label that is hidden. The first one makes the
+ * field an int without classes, in all files, which the log says.
  *
  * PST_ERROR_CORRUPT: an int lies outside of its classes, the bytes of an array are not those of its
  * shape, or the file lacks a column that those before it have. */

@@ -333,24 +333,3 @@ const struct psti_hub_feature *psti_containers_hub_find(const struct psti_hub_fe
         bsearch(&key, features->columns, features->n_columns, sizeof key, by_name);
     return found == NULL ? NULL : found->feature;
 }
-
-enum pst_field_type psti_containers_hub_guess(const uint8_t *head, size_t n)
-{
-    static const struct {
-        const char *magic;
-        size_t nbytes;
-        enum pst_field_type type;
-    } magics[] = {
-        {"\xff\xd8\xff", 3, PST_FIELD_IMAGE}, {"\x89PNG\r\n\x1a\n", 8, PST_FIELD_IMAGE},
-        {"fLaC", 4, PST_FIELD_AUDIO},         {"OggS", 4, PST_FIELD_AUDIO},
-        {"ID3", 3, PST_FIELD_AUDIO},
-    };
-    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
-        if (n >= magics[i].nbytes && memcmp(head, magics[i].magic, magics[i].nbytes) == 0)
-            return magics[i].type;
-    if (n < 12 || memcmp(head, "RIFF", 4) != 0)
-        return PST_FIELD_BYTES;
-    return memcmp(head + 8, "WEBP", 4) == 0   ? PST_FIELD_IMAGE
-           : memcmp(head + 8, "WAVE", 4) == 0 ? PST_FIELD_AUDIO
-                                              : PST_FIELD_BYTES;
-}

@@ -56,10 +56,4 @@ void psti_containers_hub_close(struct psti_hub_features **features);
 const struct psti_hub_feature *psti_containers_hub_find(const struct psti_hub_features *features,
                                                         const char *column);
 
-enum { PSTI_HUB_HEAD_NBYTES = 16 }; /* of a value that tell what it is */
-
-/* Tells by the first n bytes of a value what it is: PST_FIELD_IMAGE for JPEG, PNG and WebP,
- * PST_FIELD_AUDIO for FLAC, WAV, Ogg and MP3 with a tag, else PST_FIELD_BYTES. */
-enum pst_field_type psti_containers_hub_guess(const uint8_t *head, size_t n);
-
 #endif
