@@ -53,6 +53,7 @@ help:
 	@echo "make bench-tasks              recipes of classification, detection, segmentation beside torchvision v2 and DALI; TASKS_ARGS='--tasks detect'"
 	@echo "make bench-records            raw files, TFRecord, RecordIO, tar, .pst: DALI, tf.data, torch, WebDataset, Penstock; RECORDS_ARGS='--forms tar,pst*'"
 	@echo "make bench-sources            tars in place: Penstock, WebDataset, wids, Energon, DALI, tf.data, torch; SOURCES_ARGS='--cores 1'"
+	@echo "                              containers beside their own libraries: SOURCES_ARGS='containers --groups parquet,mds'; --short tries them"
 	@echo "make bench-endtoend           training time: DALI, torchvision, Penstock, over networks, data, machines; ENDTOEND_ARGS='--sets frames'"
 	@echo "make bench-slow-samples       1 % of the samples cost 50 times as much: in-order loaders and Penstock; SLOW_ARGS='--rounds 3'"
 	@echo "make bench-second-half        crop, resize, flip, normalise, store, beside Pillow, OpenCV, torchvision, DALI; SECOND_ARGS='--before OTHER/bench_augment'"

@@ -44,7 +44,10 @@ ENVIRONMENTS = {
                         beside="torch"),
     "spdl": Environment(("spdl",), (), ("ffmpeg",), beside="torch"),
     "torchcodec": Environment(("torchcodec",), beside="torch"),
-    "litdata": Environment(("litdata",), beside="torch"),
+    "litdata": Environment(("litdata", "polars", "pyarrow"), beside="torch"),
+    "hub": Environment(("datasets", "pyarrow", "pylance", "lmdb", "protobuf"), beside="torch"),
+    "mosaic": Environment(("mosaicml-streaming",), beside="torch"),
+    "mxnet": Environment(("mxnet", "numpy", "pillow")),
     "audio": Environment(("soundfile",), ("torchaudio",), beside="torch"),
 }
 

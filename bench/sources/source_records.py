@@ -1,4 +1,4 @@
-"""What bench/records has for tars: its module with_NAME as a source."""
+"""What bench/records has for tars and RecordIO: its module with_NAME as a source."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import common
 
 
-def source(name: str, prepare=lambda store: None, **more) -> SimpleNamespace:
+def source(name: str, prepare=lambda store: None, form: str = "tar", **more) -> SimpleNamespace:
     module = importlib.import_module("with_" + name)
 
     def epochs(work: common.Work, store: Path, threads: int, buffer: int, fixed: bool):
-        return module.epochs(work, "tar", store, threads, buffer, fixed, False)
+        return module.epochs(work, form, store, threads, buffer, fixed, False)
 
     return SimpleNamespace(NAME=module.NAME, versions=module.versions, prepare=prepare, epochs=epochs, EXACT=True, **more)

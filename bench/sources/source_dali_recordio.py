@@ -1,0 +1,5 @@
+"""NVIDIA DALI's fn.readers.mxnet, CPU pipeline."""
+
+import source_records
+
+vars().update(vars(source_records.source("dali", form="recordio")))

@@ -1,0 +1,42 @@
+"""LitData's ParquetLoader over Parquet, indexed beforehand by index_parquet_dataset: StreamingDataset and StreamingDataLoader.
+
+Crops are shuffled as it shuffles: files, then rows within each. Rows alone come in order, as LitData's own suite has them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import common
+import litdata
+import torch_rows
+from litdata.streaming.item_loader import ParquetLoader
+from peer_litdata import versions
+
+NAME = "LitData"
+EXACT = False  # with workers, it may leave out rows for the sake of equal counts
+__all__ = ["versions"]
+
+
+def prepare(store: Path) -> None:
+    litdata.index_parquet_dataset(str(store))
+
+
+class Pairs:
+    """Rows are dictionaries in some releases, lists of the columns in others."""
+
+    def __init__(self, transform) -> None:
+        self.transform = transform
+
+    def __call__(self, row) -> tuple:
+        image, label = (row["image"], row["label"]) if isinstance(row, dict) else row[:2]
+        return self.transform(image["bytes"] if isinstance(image, dict) else image), label
+
+
+def epochs(work: common.Work, store: Path, threads: int, buffer: int, fixed: bool, rows: bool = False):
+    transform = Pairs(torch_rows.transform_of(work, fixed, rows))
+    data = litdata.StreamingDataset(str(store), item_loader=ParquetLoader(), shuffle=not (fixed or rows), transform=transform)
+    loader = litdata.StreamingDataLoader(data, batch_size=work.batch, collate_fn=torch_rows.collate,
+                                         **torch_rows.workers_of(1 if fixed else threads))
+    while True:
+        yield torch_rows.delivered(loader)
