@@ -9,8 +9,8 @@ ImageNet JPEGs, some copies of each, lie in containers that their own libraries 
 float32 NCHW by RandomResizedCrop(224), a flip, and normalisation; in the groups of rows, the encoded bytes are delivered. A cell is
 a container, what reads it, and cores. Each has its own links to the files, so that no index of another lies beside them. What a
 loader wants made beforehand is made and timed first. Then, each in a process of its own that is pinned to its cores (cell.py): all
-images are counted, some are compared with Pillow, of each its mean colours, or all bytes of rows; the container is opened and epochs
-are timed, of which the first begins without an index of Penstock; it is opened again. Files are in the page cache. Rounds go
+images are counted, some are compared with Pillow, of each its mean colours, or all bytes of rows; the container is opened and
+epochs are timed, of which the first begins without an index of Penstock; it is opened again. Files are in the page cache. Rounds go
 over all cells, so that a change of the machine meets all of them; the median is shown.
 Penstock's order is an exact random one over all samples. The others have what their documents advise (source_NAME.py).
 --short proves that each cell runs: one copy, one round, one later epoch, all cores at once; its figures are no figures.
@@ -214,9 +214,9 @@ def verdict(merged: dict) -> list[str]:
 def table(merged: dict) -> str:
     settings, cells = merged["settings"], merged["cells"]
     out = [f"{runner.where(merged)} {settings['images']} JPEGs, {settings['set_mb']} MB; median of {settings['rounds']} rounds, "
-           f"each of the first epoch and {settings['epochs']} later ones; float32 NCHW, normalised, or the encoded bytes; all images "
-           "compared and counted first. The first epoch counts from the opening; opening is the time to the first batch, without "
-           "imports. Made before: what the loader's own tools take to index or convert the container."]
+           f"each of the first epoch and {settings['epochs']} later ones; float32 NCHW, normalised, or the encoded bytes; all "
+           "images compared and counted first. The first epoch counts from the opening; opening is the time to the first batch, "
+           "without imports. Made before: what the loader's own tools take to index or convert the container."]
     if settings["short"]:
         out.append("A short run: it shows that cells run, and no speeds.")
     for cores in dict.fromkeys(cell["cores"] for cell in cells):

@@ -152,8 +152,8 @@ def write_expected(work: common.Work, store: Path) -> dict:
 
 
 WRITERS = {"parquet": write_parquet, "parquet_snappy": lambda work, store: write_parquet(work, store, "snappy"),
-           "arrow": write_arrow, "lance": write_lance, "lmdb": write_lmdb, "mds": write_mds, "tfrecord": write_tfrecord, "recordio": write_recordio,
-           "beton": write_beton, "expected": write_expected}
+           "arrow": write_arrow, "lance": write_lance, "lmdb": write_lmdb, "mds": write_mds, "tfrecord": write_tfrecord,
+           "recordio": write_recordio, "beton": write_beton, "expected": write_expected}
 
 
 def main() -> None:

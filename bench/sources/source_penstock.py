@@ -21,7 +21,7 @@ def prepare(store: Path) -> None:
 def fields_of(dataset: ps.Dataset) -> tuple[str, str]:
     """Returns the names of the images and of their numbers."""
     (image,) = (name for name, field in dataset.fields.items() if field.type == "image")
-    number = next(name for name, field in dataset.fields.items() if field.type == "int" and name.split("/")[-1] == "label")
+    (number,) = (name for name, field in dataset.fields.items() if field.type == "int" and name.endswith("label"))
     return image, number
 
 
