@@ -67,14 +67,14 @@ int cmd_index(struct cli *cli, int argc, char **argv)
     };
     const struct cli_command command = {
         .usage = "index DATA [options]",
-        .about = "Makes the index by which files of others (tars, zips, tables) are read as they "
-                 "are, before anybody waits for\n"
-                 "it. DATA is such a file, a folder of them, or a pattern. The index lies in "
-                 "DATA's folder .penstock, or below "
-                 "PENSTOCK_CACHE_DIR where that cannot be\n"
-                 "written; opening DATA makes it, too. An index that fits sizes and times of the "
-                 "files stays. The files are\n"
-                 "not changed.",
+        .about =
+            "Makes the index by which files of others (tars, zips, tables) are read as they are, "
+            "before anybody\n"
+            "waits for it. DATA is such a file, a folder of them, or a pattern. The index "
+            "lies in DATA's folder\n"
+            ".penstock, or below PENSTOCK_CACHE_DIR where that cannot be written; opening "
+            "DATA makes it, too. An\n"
+            "index that fits sizes and times of the files stays. The files are not changed.",
         .example = "penstock index /data/train\n"
                    "  penstock index '/data/train-*.parquet' --check",
         .options = table,

@@ -566,10 +566,10 @@ int cmd_info(struct cli *cli, int argc, char **argv)
         .usage = "info PATH [options]",
         .about =
             "Says what is in a data set, a folder, or tars, zips and tables of others: fields, "
-            "forms, sizes, classes,\n"
-            "shards; or, of an image file, its form, size and orientation, and of a PLI what its "
-            "head says: tier,\n"
-            "units, checksums.",
+            "forms, sizes,\n"
+            "classes, shards; or, of an image file, its form, size and orientation, and of a PLI "
+            "what its head\n"
+            "says: tier, units, checksums.",
         .example = "penstock info photos.pst --json",
         .options = options,
         .n_min = 1,

@@ -600,10 +600,10 @@ int cmd_pack(struct cli *cli, int argc, char **argv)
         .usage = "pack SRC DST [options]",
         .about =
             "Makes data set DST of SRC: a folder of images, tars, zips or tables of others, or a "
-            "data set (as `repack`\n"
-            "does). JPEGs are\n"
-            "kept as pli-jpeg: smaller, faster to decode, to the same pixels, and `penstock "
-            "unpack` gives the files back;\n"
+            "data set (as\n"
+            "`repack` does). JPEGs are kept as pli-jpeg: smaller, faster to decode, to the same "
+            "pixels, and\n"
+            "`penstock unpack` gives the files back;\n"
             "one that cannot be kept so stays a JPEG, and other images stay as they are. Or the "
             "files' own bytes (original),\n"
             "their pixels (raw), their pixels as PLI (of lossless images only, unless --of-lossy "

@@ -139,8 +139,8 @@ def add_source(parser: Parser) -> None:
     parser.option("--allow-unreadable", action="store_true",
                   text="leave out files and folders of a plain folder that cannot be read or named")  # fmt: skip
     parser.option("--split", metavar="NAME", text="of files of others: the split to read, such as train")
-    parser.option("--members", metavar="RULES", text="of files of others: what members are, by suffix (docs/tar-fields.md), or columns, "
-                  "by name (docs/table-fields.md): jpg=image,cls=label:int,pkl=-")  # fmt: skip
+    parser.option("--members", metavar="RULES", text="of files of others: what members are, by suffix (docs/tar-fields.md), or "
+                  "columns, by name (docs/table-fields.md): jpg=image,cls=label:int,pkl=-")  # fmt: skip
 
 
 def members_of(text: str | None) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What is shown while a large folder is listed, or an index of files of others is made: a line on the terminal, or lines in the log."""
+"""What shows while a large folder is listed or an index of files of others is made: a line on the terminal, or lines in the log."""
 
 from __future__ import annotations
 

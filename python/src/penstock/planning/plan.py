@@ -767,7 +767,7 @@ def _conversion(
 
 
 def _layout_gain(layout: Mapping[str, Any], samples: int) -> dict[str, Any] | None:
-    """Returns what packing a folder, or files of others, as they are would bring: seconds for it, and epochs until they are saved."""
+    """Returns what packing a folder or files of others would bring: seconds for it, and epochs until they are saved."""
     if not layout.get("packed_here"):
         return None
     rates = {(row["layout"], row["order"]): row["samples_per_second"] for row in layout["layouts"]}
