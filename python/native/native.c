@@ -66,6 +66,17 @@ static PyObject *field_type_number(PyObject *module, PyObject *argument)
     return name == NULL ? NULL : PyLong_FromLong((long)pst_field_type_from_name(name));
 }
 
+static PyObject *path_holds_samples(PyObject *module, PyObject *argument)
+{
+    (void)module;
+    const char *path = PyUnicode_AsUTF8AndSize(argument, NULL);
+    bool holds;
+    if (path == NULL)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS holds = pst_path_holds_samples(path);
+    Py_END_ALLOW_THREADS return PyBool_FromLong(holds);
+}
+
 static PyObject *cuda_count(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -127,6 +138,8 @@ static PyMethodDef functions[] = {
     {"form_number", form_number, METH_O, "Number of a form's name, 0 if there is none."},
     {"dtype_number", dtype_number, METH_O, "Number of a dtype's name, 0 if there is none."},
     {"field_type_number", field_type_number, METH_O, "Number of a field type's name, or 0."},
+    {"path_holds_samples", path_holds_samples, METH_O,
+     "Whether a path is one of a file with many samples, by its name."},
     {"cache_advise", native_cache_advise, METH_O,
      "cache_advise(dataset_nbytes): (nbytes, reason); 0 bytes: no cache"},
     {"cache_plan", native_cache_plan, METH_VARARGS,

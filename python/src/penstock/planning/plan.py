@@ -255,12 +255,13 @@ def report_or_data(data: Any) -> Any:
 
 
 def _holds_samples(path: str) -> bool:
-    """Whether a file is a tar, a zip, or an index of tars in JSON."""
-    if path.lower().endswith((".tar", ".zip")):
-        return True
+    """Whether a file is a tar, a zip, a table, or an index of such files in JSON. Reports are JSON, too."""
+    if not path.lower().endswith(".json"):
+        return _native.path_holds_samples(path)
     try:
         with files.open_data(path, "file") as file:
-            return b'"shardlist"' in file.read(65536)
+            head = file.read(65536)
+            return b'"shardlist"' in head or (b'"shards"' in head and b'"column_encodings"' in head)
     except PenstockError:
         return False  # reading the report says so
 
