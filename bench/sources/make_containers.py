@@ -32,6 +32,7 @@ import common  # noqa: E402
 KINDS = {"parquet": "hub", "parquet_snappy": "hub", "arrow": "hub", "lance": "hub", "lmdb": "hub", "mds": "mosaic",
          "tfrecord": "tf", "recordio": "mxnet", "beton": "ffcv", "expected": "torch"}
 SHARDS = 8  # of forms of several files; as many as bench/sources has tars
+GROUP_ROWS = 100  # of images, as `datasets` writes them
 LMDB_SPARE = 1 << 28  # of the map, beside the images
 EXPECTED = "expected.json"
 
@@ -58,10 +59,13 @@ def hub_rows(work: common.Work):
 
 
 def write_parquet(work: common.Work, store: Path, compression: str = "none") -> dict:
+    import pyarrow.parquet as pq
+
     store.mkdir()
-    rows, ranges = hub_rows(work), parts(len(work.files()))
-    for i, own in enumerate(ranges):  # named as the Hub names them; the size of row groups is that of `datasets`
-        rows.select(own).to_parquet(store / f"train-{i:05d}-of-{len(ranges):05d}.parquet", compression=compression)
+    table, ranges = hub_rows(work).with_format("arrow")[:], parts(len(work.files()))
+    for i, own in enumerate(ranges):  # named as the Hub names them; `datasets` sets the compression of images itself
+        path = store / f"train-{i:05d}-of-{len(ranges):05d}.parquet"
+        pq.write_table(table.slice(own.start, len(own)), path, compression=compression, row_group_size=GROUP_ROWS)
     return {name: version(name) for name in ("datasets", "pyarrow")}
 
 
