@@ -39,7 +39,7 @@ TABLES: dict[str, dict[str, list[str]]] = {
                 "refused": ["pyarrow", "numpy", "pillow"], "datasets": ["datasets", "pyarrow", "numpy", "pillow"],
                 "polars": ["polars", "pyarrow", "numpy", "pillow"], "duckdb": ["duckdb", "pyarrow", "numpy", "pillow"],
                 "fastparquet": ["fastparquet", "pandas", "pyarrow", "numpy", "pillow"]},
-    "arrow": {"": ["pyarrow", "datasets", "polars", "numpy"]},
+    "arrow": {"": ["pyarrow", "datasets", "polars", "numpy", "pillow"]},
     "mds": {"": ["mosaicml-streaming", "numpy", "pillow"]},
     "tfrecord": {"": ["tensorflow-cpu", "tensorflow-datasets", "numpy", "protobuf"]},
     "beton": {"": ["torch", "numpy", "opencv-python-headless", "numba", "tqdm", "psutil", "wheel", "setuptools", "unpacked:ffcv"]},
@@ -116,6 +116,7 @@ def make_tables(build: Path, fresh: Path, chosen: list[str]) -> list[str]:
             continue
         more = [str(fresh / "files")] if folder in WITH_FILES else []
         script = GOLDEN / folder / f"make_{folder}.py"
+        (fresh / folder).mkdir()
         for name, needs in sets.items():
             title = f"{folder} {name}".strip()
             python, problem = python_of(build, title.replace(" ", "-"), pinned(needs, GOLDEN / folder))
