@@ -238,11 +238,11 @@ def test_labels_of_yolo(tmp_path):
 
 
 @pytest.mark.parametrize(("path", "page"), [
-    ("s3://bucket/train", "object-storage"), ("hf://datasets/a", "from-huggingface"), ("x.parquet", "from-huggingface"),
+    ("s3://bucket/train", "object-storage"), ("hf://datasets/a", "from-huggingface"), ("x.h5", "from-records"),
 ])
 def test_what_is_no_data_set_names_a_page(tmp_path, monkeypatch, path, page):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.parquet").write_bytes(b"x")
+    (tmp_path / "x.h5").write_bytes(b"x")
     for call in (ps.Dataset, ps.Loader, lambda path: ps.pack(path, "out.pst")):
         with pytest.raises(ps.errors.UnsupportedError, match=f"docs/guide/{page}.md"):
             call(path)

@@ -17,8 +17,8 @@ import penstock as ps
 from penstock import transforms as T
 
 PUBLIC = (
-    "accelerators", "arguments", "cache", "cuda", "dataset", "errors", "fleet", "images", "loader", "metrics", "pli", "report",
-    "transforms", "writer",
+    "accelerators", "arguments", "cache", "cuda", "dataset", "errors", "fleet", "images", "loader", "metrics", "mixture", "pli",
+    "report", "transforms", "writer",
 )  # fmt: skip
 # Classes by the modules that they were pickled by in older versions, but for those that are public modules still.
 OLD = {
