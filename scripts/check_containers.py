@@ -25,15 +25,11 @@ NEEDS = {"gnu_tar": [], "tarfile": [], "webdataset": ["webdataset"], "wids": ["w
          "wds2idx": ["nvidia-dali-cuda130"], "energon": ["megatron-energon", "webdataset", "torch"]}
 
 
-PARQUET = ["pyarrow", "numpy", "pillow"]
 # By folder, each with a script of its own: the same by set of the script; "" is one without sets. What stands behind "unpacked:" is
 # Python, but for parts that are not needed and that would have to be compiled.
 TABLES: dict[str, dict[str, list[str]]] = {
     "lmdb": {"lmdb": ["lmdb", "protobuf", "pillow", "numpy"], "flags": ["lmdb-for-flags"],
              "psize": ["lmdb-psize", "pillow", "numpy"]},
-    "parquet": {"pyarrow": PARQUET, "legacy": [*PARQUET, "fastparquet"], "refused": PARQUET, "datasets": [*PARQUET, "datasets"],
-                "polars": [*PARQUET, "polars"], "duckdb": [*PARQUET, "duckdb"],
-                "fastparquet": [*PARQUET, "fastparquet", "pandas"]},
     "recordio": {"": ["mxnet", "numpy"]},
     "parquet": {"pyarrow": ["pyarrow", "numpy", "pillow"], "legacy": ["pyarrow", "numpy", "pillow", "fastparquet", "pandas"],
                 "refused": ["pyarrow", "numpy", "pillow"], "datasets": ["datasets", "pyarrow", "numpy", "pillow"],

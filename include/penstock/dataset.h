@@ -137,6 +137,10 @@ struct pst_item {
      * what pst_dataset_read gives. 0 with PST_CODING_STORED: nbytes is that number. */
     uint64_t decoded_nbytes;
     enum pst_coding coding;
+    /* An item in a page, that is, in a piece of the file that holds many items and is compressed as
+     * one: `offset`, `nbytes` and `coding` are those of the page, which has page_nbytes when it is
+     * decoded. The item is decoded_nbytes of these, from page_offset on. Else both are 0. */
+    uint64_t page_nbytes, page_offset;
     /* CRC-32 of the decoded bytes, as a zip states it. False where the item has a checksum of its
      * stored bytes, which says more. */
     bool has_crc32;
@@ -268,8 +272,8 @@ struct pst_notice {
 const char *pst_path_advice(const char *path);
 
 /* True if the path is one that pst_dataset_open takes for a file with many samples, by its name: a
- * tar, a zip, a table, or a JSON index of these. Whether it can be read, opening it tells. False for
- * folders and NULL. Any thread. */
+ * tar, a zip, a table, or a JSON index of these. Whether it can be read, opening it tells. False
+ * for folders and NULL. Any thread. */
 bool pst_path_holds_samples(const char *path);
 
 /* Opens a packed data set, a plain folder, or tars, zips or tables of others for reading. A folder

@@ -20,6 +20,14 @@ enum pst_dataset_kind {
     PST_DATASET_FOLDER = 2, /* each in files of its own, in a plain folder */
     PST_DATASET_TAR = 3,    /* in tars that others made */
     PST_DATASET_ZIP = 4,    /* in zips that others made */
+    /* In tables that others made: */
+    PST_DATASET_PARQUET = 5,
+    PST_DATASET_ARROW = 6,    /* IPC files and streams */
+    PST_DATASET_MDS = 7,      /* of MosaicML Streaming */
+    PST_DATASET_TFRECORD = 8, /* with tf.train.Example */
+    PST_DATASET_LMDB = 9,
+    PST_DATASET_RECORDIO = 10, /* of MXNet */
+    PST_DATASET_BETON = 11,    /* of FFCV */
     /* In several data sets: see <penstock/mixture.h>. */
     PST_DATASET_MIXTURE = 64
 };
@@ -27,7 +35,8 @@ enum pst_dataset_kind {
 /* The kind of an open data set. Any thread. */
 enum pst_dataset_kind pst_dataset_kind_of(const pst_dataset *dataset);
 
-/* Name of a kind: "packed", "folder", "tar", "zip" or "mixture".
+/* Name of a kind: "packed", "folder", "tar", "zip", "parquet", "arrow", "mds", "tfrecord", "lmdb",
+ * "recordio", "beton" or "mixture".
  *
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_dataset_kind_name(enum pst_dataset_kind kind);

@@ -363,8 +363,10 @@ static enum pst_status take_part(struct psti_containers_fields *fields,
     if (use->is_code)
         return psti_fail_at(err, PST_ERROR_UNSUPPORTED, ROOM, NULL, (int64_t)member->part->header,
                             "'%.150s.%.60s' is code of Python, which is not run: take it as it is "
-                            "by fields={\"%.60s\": \"bytes\"}, or leave it out by None",
-                            member->key, member->part->suffix, member->part->suffix);
+                            "by fields={\"%.60s\": (\"%.60s\", \"bytes\")}, or leave it out by "
+                            "None",
+                            member->key, member->part->suffix, member->part->suffix,
+                            member->part->suffix);
     enum pst_field_type type = (enum pst_field_type)use->type;
     int64_t n_classes =
         use->i_rule > 0 && type == PST_FIELD_INT ? fields->rules[use->i_rule - 1].n_classes : 0;

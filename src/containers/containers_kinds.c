@@ -7,7 +7,6 @@
 #include "containers/lmdb/containers_lmdb.h"
 #include "containers/mds/containers_mds.h"
 #include "containers/parquet/containers_parquet.h"
-#include "containers/parquet/containers_parquet.h"
 #include "containers/recordio/containers_recordio.h"
 #include "containers/tfrecord/containers_tfrecord.h"
 
@@ -15,8 +14,10 @@
 const struct psti_kind psti_containers_kinds[] = {
     {PSTI_CONTAINER_TAR, "tar", {".tar"}, {NULL}, true, NULL},
     {PSTI_CONTAINER_ZIP, "zip", {".zip"}, {NULL}, true, NULL},
-    {PSTI_CONTAINER_PARQUET, "parquet", {".parquet", ".parq", ".pq"}, {NULL}, false, psti_containers_parquet_walk},
-    {PSTI_CONTAINER_ARROW, "arrow", {".arrow", ".arrows", ".feather", ".ipc"}, {"dataset_info.json"}, false,
+    {PSTI_CONTAINER_PARQUET, "parquet", {".parquet", ".parq", ".pq"}, {NULL}, false,
+     psti_containers_parquet_walk},
+    {PSTI_CONTAINER_ARROW, "arrow", {".arrow", ".arrows", ".feather", ".ipc"},
+     {"dataset_info.json"}, false,
      psti_containers_arrow_walk},
     {PSTI_CONTAINER_MDS, "mds", {".mds"}, {"index.json"}, false, psti_containers_mds_walk},
     {PSTI_CONTAINER_TFRECORD, "tfrecord", {".tfrecord", ".tfrecords", ".tfrec"},

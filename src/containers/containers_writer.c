@@ -29,31 +29,6 @@ enum {
     VALUE_LIMIT = 1 << 16, /* of bytes that the index holds for one item */
 };
 
-/* One field, and where its columns grow. */
-struct column {
-    struct pst_field field;
-    struct psti_output rows, shapes;
-    uint64_t n_values; /* samples that have one */
-    uint64_t max_item_nbytes, max_decoded_nbytes;
-    uint64_t first_without; /* the first sample that has none; UINT64_MAX: not known of any */
-    uint32_t n_dims;
-    uint32_t shape[PST_MAX_NDIM]; /* of the first value */
-    bool shapes_differ;
-    bool has_crcs; /* some items have the sum that their container states */
-};
-
-struct psti_containers_writer {
-    char *path;
-    bool is_made, is_finished; /* the file at `path` */
-    uint64_t n_samples;
-    uint32_t n_fields, n_files;
-    uint64_t names_nbytes, values_nbytes, paths_nbytes;
-    struct psti_output names, name_offsets, values, files, paths;
-    struct column columns[PST_MAX_FIELDS];
-    struct psti_hash_pair bytes;            /* the identity of the bytes */
-    char without_name[PST_MAX_FIELDS][128]; /* of the sample columns[i].first_without */
-};
-
 static int open_nameless(const char *path)
 {
     char name[PATH_MAX];
@@ -372,7 +347,9 @@ static enum pst_status take_plain(struct psti_containers_writer *writer,
                                          .coding = (enum pst_coding)value->coding,
                                          .offset = value->offset,
                                          .nbytes = value->nbytes,
-                                         .decoded_nbytes = value->decoded_nbytes};
+                                         .decoded_nbytes = value->decoded_nbytes,
+                                         .sum = value->has_crc32 ? PSTI_CONTAINER_CRC | value->crc32
+                                                                 : 0};
     if (!is_coded)
         return PST_OK;
     writer->codings |= (uint32_t)1 << item->coding;
@@ -404,32 +381,14 @@ static enum pst_status put_item(struct psti_containers_writer *writer,
                                 struct pst_error *err)
 {
     uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
-    struct psti_container_item item = {.place = PSTI_CONTAINER_IN_FILE,
-                                       .deflated = value->coding == PSTI_CODING_DEFLATE,
-                                       .offset = value->offset,
-                                       .nbytes = value->nbytes,
-                                       .decoded_nbytes = value->decoded_nbytes,
-                                       .sum = value->has_crc32 ? PSTI_CONTAINER_CRC | value->crc32
-                                                               : 0};
-    enum pst_status status = PST_OK;
-    if (value->bytes != NULL || value->decoded_nbytes == 0) {
-        if (value->nbytes > VALUE_LIMIT)
-            return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "a value is too long for the index");
-        item = (struct psti_container_item){.place = PSTI_CONTAINER_IN_INDEX,
-                                            .offset = writer->values_nbytes,
-                                            .nbytes = value->bytes != NULL ? value->nbytes : 0};
-        if (item.nbytes > 0)
-            status = psti_output_append(&writer->values, value->bytes, (size_t)item.nbytes, err);
-        writer->values_nbytes += item.nbytes;
-    } else if (value->offset >= PSTI_CONTAINER_OFFSET_LIMIT ||
-               value->nbytes >= PSTI_CONTAINER_NBYTES_LIMIT ||
-               value->decoded_nbytes >= PSTI_CONTAINER_NBYTES_LIMIT) {
-        return psti_fail(err, PST_ERROR_LIMIT, ROOM,
-                         "field \"%s\" of sample \"%.200s\" has %" PRIu64 " bytes at %" PRIu64
-                         ": an index holds up to 1 TiB within the first 256 TiB of a file",
-                         column->field.name, name, value->decoded_nbytes, value->offset);
-    }
-    column->has_crcs |= item.sum != 0;
+    struct psti_container_item item;
+    enum pst_status status = value->bytes != NULL || own_nbytes(value) == 0
+                                 ? keep_bytes(writer, value, &item, err)
+                                 : (value->is_in_page ? take_paged : take_plain)(
+                                       writer, column, value, name, &item, err);
+    if (status != PST_OK)
+        return status;
+    column->has_crcs |= item.place == PSTI_CONTAINER_IN_FILE && item.sum != 0;
     if (item.nbytes > column->max_item_nbytes)
         column->max_item_nbytes = item.nbytes;
     psti_format_print_container_item(&item, row);

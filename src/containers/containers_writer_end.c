@@ -99,9 +99,11 @@ static void state_fields(struct psti_containers_writer *writer, struct psti_cont
 {
     for (uint32_t i = 0; i < writer->n_fields; i++) {
         struct psti_writer_column *column = &writer->columns[i];
-        fields[i] = (struct psti_container_field){.field = column->field,
-                                                  .max_item_nbytes = column->max_item_nbytes,
-                                                  .max_decoded_nbytes = column->max_decoded_nbytes};
+        fields[i] = (struct psti_container_field){
+            .field = column->field,
+            .max_item_nbytes = column->max_item_nbytes,
+            .max_decoded_nbytes = column->max_decoded_nbytes,
+            .sums = column->has_crcs ? PSTI_CONTAINER_SUMS_CRC : PSTI_CONTAINER_SUMS_SOME};
         if (column->classes != NULL && column->field.n_classes > 0)
             fields[i].classes_nbytes =
                 8 * ((uint64_t)column->field.n_classes + 1) + column->classes_nbytes;

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/codings/codings.h"
+#include "base/inflate.h"
 #include "base/machine/cpu.h"
 #include "base/fail.h"
 #include "base/hash.h"
@@ -225,13 +226,16 @@ enum pst_dataset_kind pst_dataset_kind_of(const pst_dataset *dataset)
 
 const char *pst_dataset_kind_name(enum pst_dataset_kind kind)
 {
-    static const char *const names[] = {[PST_DATASET_PACKED] = "packed",
-                                        [PST_DATASET_FOLDER] = "folder",
-                                        [PST_DATASET_TAR] = "tar",
-                                        [PST_DATASET_ZIP] = "zip"};
+    static const char *const names[] = {
+        [PST_DATASET_PACKED] = "packed",   [PST_DATASET_FOLDER] = "folder",
+        [PST_DATASET_TAR] = "tar",         [PST_DATASET_ZIP] = "zip",
+        [PST_DATASET_PARQUET] = "parquet", [PST_DATASET_ARROW] = "arrow",
+        [PST_DATASET_MDS] = "mds",         [PST_DATASET_TFRECORD] = "tfrecord",
+        [PST_DATASET_LMDB] = "lmdb",       [PST_DATASET_RECORDIO] = "recordio",
+        [PST_DATASET_BETON] = "beton"};
     if (kind == PST_DATASET_MIXTURE)
         return "mixture";
-    return kind >= PST_DATASET_PACKED && kind <= PST_DATASET_ZIP ? names[kind] : "none";
+    return kind >= PST_DATASET_PACKED && kind <= PST_DATASET_BETON ? names[kind] : "none";
 }
 
 const char *pst_dataset_index_path(const pst_dataset *dataset)
@@ -407,9 +411,11 @@ static enum pst_status read_coded(const pst_dataset *dataset, const struct pst_i
     if (status == PST_OK)
         status = read_item(dataset, &whole, 0, item->nbytes, stored, err);
     if (status == PST_OK) {
-        status = inflate_item(item, stored, is_whole ? buffer : part, err);
+        status = decode_item(item, stored, is_whole ? buffer : decoded, &bytes, err);
         if (status == PST_OK)
-            status = check_decoded(item, is_whole ? buffer : part, NULL, err);
+            status = check_part(item, bytes, err);
+        if (status == PST_OK)
+            status = check_decoded(item, bytes, NULL, err);
         if (status != PST_OK && err != NULL) {
             err->offset = (int64_t)item->offset;
             if (pst_dataset_file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK)

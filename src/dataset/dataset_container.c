@@ -8,6 +8,7 @@
 #include "dataset/dataset_blocks.h"
 #include "dataset/dataset_classes.h"
 #include "dataset/dataset_members.h"
+#include "dataset/dataset_mixture.h"
 #include "dataset/dataset_saved.h"
 
 #include "base/alloc.h"
@@ -208,12 +209,21 @@ static enum pst_status find_item(const struct container_dataset *self, uint64_t 
     return problem == NULL ? PST_OK : corrupt(self, at, problem, err);
 }
 
+static void set_sum(const struct psti_container_field *field, uint64_t sum, struct pst_item *item)
+{
+    bool is_crc = field->sums == PSTI_CONTAINER_SUMS_CRC;
+    item->has_checksum = sum != 0 && !is_crc;
+    item->checksum = item->has_checksum ? sum : 0;
+    item->has_crc32 = sum != 0 && is_crc;
+    item->crc32 = item->has_crc32 ? (uint32_t)sum : 0;
+}
+
 /* States where the bytes of an item of a file lie. */
-static void place_item(const struct found *found, struct pst_item *item)
+static void place_item(const struct psti_container_field *field, const struct found *found,
+                       struct pst_item *item)
 {
     item->i_file = found->i_file;
-    item->has_checksum = found->item.sum != 0;
-    item->checksum = found->item.sum;
+    set_sum(field, found->item.sum, item);
     item->offset = found->item.offset;
     item->coding = found->item.coding;
     if (item->coding != PST_CODING_STORED)
@@ -226,15 +236,6 @@ static void place_item(const struct found *found, struct pst_item *item)
     item->decoded_nbytes = found->item.nbytes;
     item->page_nbytes = found->page.decoded_nbytes;
     item->page_offset = found->item.offset;
-}
-
-static void set_sum(const struct psti_container_field *field, uint64_t sum, struct pst_item *item)
-{
-    bool is_crc = field->sums == PSTI_CONTAINER_SUMS_CRC;
-    item->has_checksum = sum != 0 && !is_crc;
-    item->checksum = item->has_checksum ? sum : 0;
-    item->has_crc32 = sum != 0 && is_crc;
-    item->crc32 = item->has_crc32 ? (uint32_t)sum : 0;
 }
 
 static enum pst_status container_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
@@ -252,14 +253,9 @@ static enum pst_status container_item(const pst_dataset *dataset, uint64_t sampl
     if (found.item.place == PSTI_CONTAINER_MISSING)
         return PST_OK;
     item->form = psti_format_is_image(field->type) ? PST_FORM_NONE : PST_FORM_BYTES;
-    item->nbytes = found.nbytes;
-    if (found.place == PSTI_CONTAINER_IN_FILE) {
-        item->i_file = file_of(self, sample);
-        item->offset = found.offset;
-        item->coding = found.deflated ? PST_CODING_DEFLATE : PST_CODING_STORED;
-        item->decoded_nbytes = found.deflated ? found.decoded_nbytes : 0;
-        set_sum(&self->fields[i_field], found.sum, item);
-    }
+    item->nbytes = found.item.nbytes;
+    if (found.item.place != PSTI_CONTAINER_IN_INDEX)
+        place_item(&self->fields[i_field], &found, item);
     if (field->type != PST_FIELD_ARRAY)
         return PST_OK;
     status = read_shape(self, i_field, sample, item, err);
@@ -313,8 +309,25 @@ bool psti_dataset_can_check_bytes(const pst_dataset *dataset)
     return dataset->kind != PSTI_DATASET_CONTAINER || self_of(dataset)->header.has_sums;
 }
 
+uint32_t psti_dataset_codings(const pst_dataset *dataset)
+{
+    uint32_t codings = 0, n_sources = pst_dataset_n_sources(dataset);
+    if (dataset->kind == PSTI_DATASET_CONTAINER)
+        return self_of(dataset)->header.codings;
+    for (uint32_t i = 0; i < n_sources; i++)
+        codings |= psti_dataset_codings(pst_dataset_source(dataset, i));
+    for (uint32_t i = 0; n_sources == 0 && i < dataset->n_fields; i++)
+        if (dataset->max_decoded_nbytes[i] > 0)
+            codings = psti_codings_of(PST_CODING_DEFLATE);
+    return codings;
+}
+
 bool psti_dataset_can_check_field(const pst_dataset *dataset, uint32_t i_field)
 {
+    for (uint32_t i = 0; i < pst_dataset_n_sources(dataset); i++)
+        if (!psti_dataset_can_check_field(pst_dataset_source(dataset, i),
+                                          psti_dataset_mixture_field(dataset, i, i_field)))
+            return false;
     return dataset->kind != PSTI_DATASET_CONTAINER ||
            !psti_format_has_items(dataset->fields[i_field].type) ||
            self_of(dataset)->fields[i_field].sums == PSTI_CONTAINER_SUMS_ALL;

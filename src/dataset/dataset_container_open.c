@@ -14,11 +14,10 @@
 #include "base/files/stamp.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "containers/containers_fields.h"
-#include "containers/list/containers_foreign.h"
-#include "containers/list/containers_list.h"
+#include "containers/containers_kinds.h"
 #include "containers/containers_walk.h"
 #include "containers/containers_writer.h"
+#include "containers/list/containers_foreign.h"
 #include "containers/list/containers_list.h"
 #include "dataset/dataset_table.h"
 #include "format/format_container.h"
@@ -55,8 +54,10 @@ struct making {
     uint32_t i_shard; /* that is walked */
     uint64_t *starts; /* [n_starts]: where its samples begin, if others made an index of it */
     size_t n_starts, starts_capacity;
-    struct psti_sample_taker inner; /* takes the samples that are not left out */
-    struct pst_progress progress;   /* in bytes: the number of samples is not known before */
+    struct psti_sample_taker inner;  /* takes the samples that are not left out */
+    struct psti_dataset_table table; /* of kinds that are tables */
+    struct psti_dataset_notes notes; /* beside the shard */
+    struct pst_progress progress;    /* in bytes: the number of samples is not known before */
     bool was_made;
 };
 
@@ -235,6 +236,16 @@ static uint32_t wants(void *context, const char *suffix, uint64_t decoded_nbytes
     return making->inner.wants(making->inner.context, suffix, decoded_nbytes);
 }
 
+/* Tells of one more sample, now and then. */
+static enum pst_status count_sample(void *context, struct pst_error *err)
+{
+    struct making *making = context;
+    making->progress.n_done++;
+    return making->progress.n_done % 4096 == 0
+               ? psti_dataset_saved_tell(making->saved, &making->progress, err)
+               : PST_OK;
+}
+
 /* Remembers where a sample begins, for the comparison with the index of others. */
 static enum pst_status note_start(struct making *making, uint64_t start, struct pst_error *err)
 {
@@ -283,6 +294,26 @@ static enum pst_status sample_bytes(int fd, uint64_t nbytes, const char *path, u
     return PST_OK;
 }
 
+/* Says what the indexes of others state otherwise than the walk over the file has found. */
+static void compare_foreign(const struct making *making, const char *path,
+                            const struct psti_walk_counts *counts)
+{
+    const struct psti_container_shard *shard = &making->list.shards[making->i_shard];
+    char index[PATH_MAX];
+    struct pst_error notice;
+    if (shard->n_samples >= 0 && (uint64_t)shard->n_samples != counts->n_samples)
+        psti_log(PST_LOG_WARNING, ROOM,
+                 "%s has %" PRIu64 " samples, the index of another software states %" PRId64, path,
+                 counts->n_samples, shard->n_samples);
+    if (shard->index == NULL)
+        return;
+    int n = snprintf(index, sizeof index, "%s/%s", making->base, shard->index);
+    pst_error_clear(&notice);
+    if (n > 0 && (size_t)n < sizeof index &&
+        !psti_containers_foreign_check(index, making->starts, making->n_starts, &notice))
+        psti_log(PST_LOG_WARNING, ROOM, "%s, beside %s: %s", index, shard->path, notice.text);
+}
+
 /* A file that is walked over. Samples are known at its end only, so its reads tell how far the walk
  * is. */
 struct told_file {
@@ -308,37 +339,49 @@ static ssize_t read_and_tell(void *context, void *bytes, size_t nbytes, uint64_t
     return -1;
 }
 
-static enum pst_status walk_file(struct making *making, struct psti_containers_writer *writer,
-                                 const char *path, int fd, const struct stat *st,
-                                 struct pst_error *err)
+/* Walks over a file by the way of its kind. */
+static enum pst_status walk_told(struct making *making, const char *path, int fd, uint64_t nbytes,
+                                 struct psti_walk_counts *counts, struct pst_error *err)
 {
-    const struct psti_container_shard *shard = &making->list.shards[making->i_shard];
     const struct psti_kind *kind = kind_of(making);
     struct psti_sample_taker taker = {.wants = wants, .take = take, .context = making};
     struct told_file file = {
         .fd = fd, .making = making, .nbytes_before = making->progress.nbytes_in};
-    struct psti_walk_source source =
-        psti_containers_source_file(&file.fd, (uint64_t)st->st_size, path);
+    struct psti_walk_source source = psti_containers_source_file(&file.fd, nbytes, path);
     source.read = read_and_tell;
     source.context = &file;
-    struct psti_walk_counts counts;
-    uint64_t sampled = 0;
-    making->n_starts = 0;
-    enum pst_status status = sample_bytes(fd, source.nbytes, path, &sampled, err);
-    if (status == PST_OK)
-        status = psti_containers_writer_file(writer, shard->path, source.nbytes,
-                                             psti_stamp_make(st, psti_stamp_has_inodes(path)),
-                                             sampled, err);
-    if (status == PST_OK && !kind->has_members)
-        status = find_notes(making, making->i_shard, err);
-    if (status == PST_OK)
-        status = psti_containers_walk(&source, making->list.kind, &taker, &counts, err);
-    making->progress.nbytes_in = file.nbytes_before + source.nbytes;
+    enum pst_status status =
+        kind->has_members
+            ? psti_containers_walk(&source, kind->kind, &taker, counts, err)
+            : kind->walk(&source, &making->notes.notes, making->table.columns, counts, err);
+    making->progress.nbytes_in = file.nbytes_before + nbytes;
     if (status != PST_OK && file.status != PST_OK) {
         status = file.status;
         if (err != NULL)
             *err = file.why;
     }
+    if (status != PST_OK && err != NULL && err->file[0] == '\0')
+        psti_error_set_file(err, path);
+    return status;
+}
+
+static enum pst_status walk_file(struct making *making, struct psti_containers_writer *writer,
+                                 const char *path, int fd, const struct stat *st,
+                                 struct pst_error *err)
+{
+    const struct psti_container_shard *shard = &making->list.shards[making->i_shard];
+    struct psti_walk_counts counts = {0};
+    uint64_t sampled = 0, nbytes = (uint64_t)st->st_size;
+    making->n_starts = 0;
+    enum pst_status status = sample_bytes(fd, nbytes, path, &sampled, err);
+    if (status == PST_OK)
+        status = psti_containers_writer_file(writer, shard->path, nbytes,
+                                             psti_stamp_make(st, psti_stamp_has_inodes(path)),
+                                             sampled, err);
+    if (status == PST_OK && !kind_of(making)->has_members)
+        status = find_notes(making, making->i_shard, err);
+    if (status == PST_OK)
+        status = walk_told(making, path, fd, nbytes, &counts, err);
     if (status == PST_OK && counts.has_no_end)
         psti_log(PST_LOG_WARNING, ROOM,
                  "%s ends without the blocks that end a tar: it may have been cut between two "
@@ -376,17 +419,7 @@ static enum pst_status walk_shard(struct making *making, struct psti_containers_
 static enum pst_status walk_shards(struct making *making, struct psti_containers_writer *writer,
                                    struct pst_error *err)
 {
-    struct psti_field_sink sink = {.field = psti_containers_writer_field,
-                                   .restate = psti_containers_writer_restate,
-                                   .sample = psti_containers_writer_sample,
-                                   .writer = writer};
-    struct psti_containers_fields *fields = NULL;
-    enum pst_status status =
-        psti_containers_fields_open(making->rules, making->n_rules, &sink, &fields, err);
-    if (status == PST_OK)
-        status = psti_containers_list_indexes(&making->list, err);
-    if (status == PST_OK)
-        making->inner = psti_containers_fields_taker(fields);
+    enum pst_status status = psti_containers_list_indexes(&making->list, err);
     making->progress = (struct pst_progress){0};
     for (size_t i = 0; status == PST_OK && i < making->list.n_shards; i++) {
         making->i_shard = (uint32_t)i;

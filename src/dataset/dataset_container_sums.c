@@ -3,7 +3,10 @@
  * In: a finished index that nobody uses yet. The items are read in the order of the samples, which
  * is that of the files; or their sums are known already (dataset_container_note.c). Their rows are
  * written back, then the checksums of the index's blocks, and the header last: an index that was
- * left in the middle does not agree with its own checksums. */
+ * left in the middle does not agree with its own checksums.
+ *
+ * A page is decoded once for each field that has items in it: a field keeps the page of its last
+ * item. Rows and pages are read past the data set, whose blocks change under it. */
 #include "dataset/dataset_container.h"
 
 #include "dataset/dataset_saved.h"
@@ -116,20 +119,114 @@ static enum pst_status begin_file(struct adding *adding, uint32_t i_file, struct
     return status;
 }
 
-/* got: what psti_read_at returned, with errno. */
-static enum pst_status fail_read(const struct adding *adding, uint64_t sample, uint32_t i_field,
-                                 uint64_t offset, ssize_t got, struct pst_error *err)
+/* Says in which file and sample something went wrong. */
+static void locate(const struct adding *adding, uint64_t sample, uint64_t offset,
+                   struct pst_error *err)
 {
-    const char *path = psti_dataset_container_file_name(adding->dataset, adding->i_file);
+    if (err == NULL)
+        return;
+    psti_error_set_file(err, psti_dataset_container_file_name(adding->dataset, adding->i_file));
+    err->offset = (int64_t)offset;
+    err->sample = (int64_t)sample;
+}
+
+static enum pst_status read_file(const struct adding *adding, uint64_t sample, uint32_t i_field,
+                                 uint64_t offset, void *bytes, size_t nbytes, struct pst_error *err)
+{
+    ssize_t got = psti_read_at(adding->file_fd, bytes, nbytes, offset);
+    if (got >= 0 && (size_t)got == nbytes)
+        return PST_OK;
     const char *name = pst_dataset_field(adding->dataset, i_field)->name;
     enum pst_status status =
-        got < 0 ? psti_fail_os(err, errno, ROOM, path, (int64_t)offset,
-                               "cannot read field \"%s\" of the sample", name)
-                : psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, path, (int64_t)offset + got,
-                               "the file was cut short, within field \"%s\" of a sample", name);
-    if (err != NULL)
-        err->sample = (int64_t)sample;
+        got < 0 ? psti_fail_os(err, errno, ROOM, NULL, -1, "cannot read field \"%s\" of the sample",
+                               name)
+                : psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
+                            "the file was cut short, within field \"%s\" of a sample", name);
+    locate(adding, sample, offset + (got < 0 ? 0 : (uint64_t)got), err);
     return status;
+}
+
+/* Reads what the index says of a page of the current file. */
+static enum pst_status find_page(const struct adding *adding, uint64_t i_page,
+                                 struct psti_container_page_entry *page, struct pst_error *err)
+{
+    const struct psti_container_header *header = psti_dataset_container_header(adding->dataset);
+    uint8_t bytes[PSTI_CONTAINER_PAGE_NBYTES];
+    if (i_page >= header->n_pages)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "an item lies in no page of the index");
+    enum pst_status status =
+        read_index(adding, header->pages_offset + i_page * PSTI_CONTAINER_PAGE_NBYTES, bytes,
+                   sizeof bytes, err);
+    if (status == PST_OK)
+        status = psti_format_parse_container_page(bytes, page, err);
+    if (status == PST_OK && page->i_file != adding->i_file)
+        status = psti_fail(err, PST_ERROR_CORRUPT, ROOM, "an item lies in a page of another file");
+    return status;
+}
+
+/* Reads the page of an item, and decodes it. */
+static enum pst_status decode_page(struct adding *adding, uint64_t sample, uint32_t i_field,
+                                   uint64_t i_page, struct pst_error *err)
+{
+    struct kept_page *kept = &adding->pages[i_field];
+    struct psti_container_page_entry page;
+    kept->is_there = false;
+    enum pst_status status = find_page(adding, i_page, &page, err);
+    if (status == PST_OK)
+        status = psti_buffer_reserve(&adding->stored, page.nbytes, ROOM, "of a page", err);
+    if (status == PST_OK)
+        status = psti_buffer_reserve(&kept->bytes, page.decoded_nbytes, ROOM, "of a page", err);
+    if (status == PST_OK && adding->codings == NULL)
+        status = psti_codings_open(&adding->codings, 0, ROOM, err);
+    if (status == PST_OK)
+        status =
+            read_file(adding, sample, i_field, page.offset, adding->stored.bytes, page.nbytes, err);
+    if (status != PST_OK)
+        return status;
+    status = psti_codings_decode(adding->codings, page.coding, adding->stored.bytes, page.nbytes,
+                                 kept->bytes.bytes, page.decoded_nbytes, err);
+    if (status != PST_OK)
+        locate(adding, sample, page.offset, err);
+    kept->is_there = status == PST_OK;
+    kept->i_page = i_page;
+    kept->nbytes = page.decoded_nbytes;
+    adding->progress.nbytes_in += page.nbytes;
+    return status;
+}
+
+/* The sum of an item in a page is of the item's own bytes. */
+static enum pst_status sum_paged(struct adding *adding, uint64_t sample, uint32_t i_field,
+                                 struct psti_container_item *item, struct pst_error *err)
+{
+    const struct kept_page *kept = &adding->pages[i_field];
+    enum pst_status status = PST_OK;
+    if (!kept->is_there || kept->i_page != item->i_page)
+        status = decode_page(adding, sample, i_field, item->i_page, err);
+    if (status == PST_OK && !psti_range_fits(item->offset, item->nbytes, kept->nbytes))
+        status = psti_fail(err, PST_ERROR_CORRUPT, ROOM, "an item lies outside of its page");
+    if (status == PST_OK)
+        item->sum =
+            psti_hash64((const uint8_t *)kept->bytes.bytes + item->offset, (size_t)item->nbytes);
+    return status;
+}
+
+static enum pst_status sum_stored(struct adding *adding, uint64_t sample, uint32_t i_field,
+                                  struct psti_container_item *item, struct pst_error *err)
+{
+    struct psti_hash_state hash;
+    psti_hash_begin(&hash);
+    for (uint64_t at = 0; at < item->nbytes;) {
+        size_t n = item->nbytes - at < PIECE_NBYTES ? (size_t)(item->nbytes - at) : PIECE_NBYTES;
+        enum pst_status status =
+            read_file(adding, sample, i_field, item->offset + at, adding->piece, n, err);
+        if (status != PST_OK)
+            return status;
+        psti_hash_update(&hash, adding->piece, n);
+        at += n;
+    }
+    item->sum = psti_hash_end(&hash);
+    adding->progress.nbytes_in += item->nbytes;
+    return PST_OK;
 }
 
 /* True if the sums of the field are written. */
@@ -152,16 +249,8 @@ static enum pst_status sum_item(struct adding *adding, uint64_t sample, uint32_t
         psti_format_print_container_item(&item, row);
         return PST_OK;
     }
-    psti_hash_begin(&hash);
-    for (uint64_t at = 0; at < item.nbytes;) {
-        size_t n = item.nbytes - at < PIECE_NBYTES ? (size_t)(item.nbytes - at) : PIECE_NBYTES;
-        ssize_t got = psti_read_at(adding->file_fd, adding->piece, n, item.offset + at);
-        if (got < 0 || (size_t)got < n)
-            return fail_read(adding, sample, i_field, item.offset + at, got, err);
-        psti_hash_update(&hash, adding->piece, n);
-        at += n;
-    }
-    item.sum = psti_hash_end(&hash);
+    enum pst_status status = (item.place == PSTI_CONTAINER_IN_PAGE ? sum_paged : sum_stored)(
+        adding, sample, i_field, &item, err);
     item.sum += item.sum == 0; /* 0 means that it is not known */
     if (status == PST_OK)
         psti_format_print_container_item(&item, row);

@@ -37,6 +37,13 @@ static inline const struct psti_mixture *psti_dataset_mixture_of(const pst_datas
     return (const struct psti_mixture *)(const void *)dataset;
 }
 
+/* The field of source i_source that field i_field of the mixture is. */
+static inline uint32_t psti_dataset_mixture_field(const pst_dataset *dataset, uint32_t i_source,
+                                                  uint32_t i_field)
+{
+    return psti_dataset_mixture_of(dataset)->sources[i_source].fields[i_field];
+}
+
 extern const struct psti_dataset_ops psti_dataset_mixture_ops;
 
 /* The source of a mixture that has the sample, and the sample's number there

@@ -52,8 +52,9 @@ struct psti_container_header {
 
 /* What the sums of a field's items are. */
 enum psti_container_sums {
-    PSTI_CONTAINER_SUMS_SOME = 0, /* XXH3 of the stored bytes, where they are known */
-    PSTI_CONTAINER_SUMS_ALL = 1,  /* these, of every item in a file */
+    /* XXH3 of the stored bytes, of an item in a page of the item's own, where they are known */
+    PSTI_CONTAINER_SUMS_SOME = 0,
+    PSTI_CONTAINER_SUMS_ALL = 1, /* these, of every item in a file */
     /* CRC-32 of the decoded bytes with PSTI_CONTAINER_CRC, as a zip states it, where it is known */
     PSTI_CONTAINER_SUMS_CRC = 2,
 };
@@ -99,9 +100,10 @@ enum psti_container_place {
 };
 struct psti_container_item {
     enum psti_container_place place;
-    bool deflated; /* RFC 1951 */
-    uint64_t offset, nbytes;
-    uint64_t decoded_nbytes; /* nbytes if it is not deflated */
+    enum pst_coding coding;  /* of the item itself. It may be none of those that there are */
+    uint64_t i_page;         /* in a page: its number */
+    uint64_t offset, nbytes; /* offset: in the file, in the values, or in the decoded page */
+    uint64_t decoded_nbytes; /* nbytes if it has no coding */
     uint64_t sum;            /* psti_container_field.sums says of what; 0: not known */
 };
 

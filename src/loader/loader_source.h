@@ -36,7 +36,7 @@ struct psti_loader_source {
     void *decoded;          /* destination of inflating; NULL: the item has no coding */
     const void *coded;      /* once `data` are decoded: the stored bytes; NULL: `data` are these */
     uint64_t sample;        /* number of the sample in the data set */
-    uint64_t stored_nbytes; /* item.nbytes as the data set has it, also if it is re-coded */
+    uint64_t stored_nbytes; /* as tiers keep the stored item, also if it is re-coded */
     bool has_sum;           /* the data set has a checksum of the stored bytes, or of the decoded */
     bool is_counted;        /* in n_unchecked, if it belongs there */
     bool is_cached;         /* `data` lies in the cache */

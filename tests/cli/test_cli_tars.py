@@ -119,7 +119,7 @@ class Tars(Case):
             (["info", folder, "--members", "pkl"], 1, ["--members", "SUFFIX=NAME"]),
             (["info", folder, "--members", "pkl=-,cls=label:int:x"], 1, ["--members", '"x"']),
             (["info", folder, "--member", "pkl=-"], 2, ["--members"]),
-            (["info", self.dir / "both", *rules], 1, ["both", "images lie beside tars"]),
+            (["info", self.dir / "both", *rules], 1, ["both", "images lie beside such files"]),
             (["info", self.dir / "x.tar.gz"], 1, ["compressed tar", "from-webdataset.md"]),
             (["info", self.dir / "gz"], 1, ["compressed as a whole by gzip", "gunzip"]),
             (["info", self.dir / "z.tar"], 1, ["compressed", "gunzip"]),

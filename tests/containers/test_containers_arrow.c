@@ -1,6 +1,5 @@
 /* test_containers_arrow.c - are files of Arrow read as pyarrow reads them, and are those refused
- * that cannot be? The files and their listings are made by tests/golden/containers/arrow/make_arrow.py.
- */
+ * that cannot be? tests/golden/containers/arrow/make_arrow.py makes files and listings. */
 #include "test.h"
 
 #include "arrow_helper.h"

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "base/fault.h"
+#include "containers/table/containers_guess.h"
 #include "containers/table/containers_hub.h"
 
 #include <stdlib.h>
@@ -217,7 +218,7 @@ static void first_bytes_tell_what_a_value_is(void **state)
         uint8_t *alone = malloc(heads[i].n + 1);
         assert_non_null(alone);
         memcpy(alone + 1, heads[i].head, heads[i].n);
-        assert_int_equal(psti_containers_hub_guess(alone + 1, heads[i].n), heads[i].type);
+        assert_int_equal(psti_containers_guess(alone + 1, heads[i].n), heads[i].type);
         free(alone);
     }
 }

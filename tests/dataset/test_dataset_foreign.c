@@ -51,14 +51,20 @@ static void by_name(void **state)
         {"a.npz", "numpy", "from-records.md"},
         {"a.array_record", "ArrayRecord", "from-records.md"},
         {"a.vortex", "Vortex", "from-records.md"},
-        {"a.feather", "end in .arrow", "from-huggingface.md"},
         {"shard.00001.mds.zstd", "compressed as a whole", "from-mosaic.md"},
         {"train-0.tfrecord.gz", "compressed as a whole", "from-tfdata.md"},
     };
     static const char *const read_in_place[] = {
-        "a.tar",           "a.zip",      "train-00000-of-00002.parquet",
-        "data.arrow",      "a.tfrecord", "train.tfrecord-00003-of-00128",
-        "train.rec",       "data.mdb",   "a.beton",
+        "a.tar",
+        "a.zip",
+        "train-00000-of-00002.parquet",
+        "data.arrow",
+        "a.feather",
+        "a.tfrecord",
+        "train.tfrecord-00003-of-00128",
+        "train.rec",
+        "data.mdb",
+        "a.beton",
         "shard.00000.mds",
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

@@ -1,6 +1,7 @@
 /* fuzz_containers_hub.c - anything that may be features of Hugging Face's `datasets`: whatever is
  * read has texts that end, names of classes as many as there are classes, and shapes of at most 8
  * dimensions. The first bytes of a value are guessed, too. */
+#include "containers/table/containers_guess.h"
 #include "containers/table/containers_hub.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     static const char *const columns[] = {"a", "b", "image", "label", "text", "", "z"};
     struct psti_hub_features *features = NULL;
     struct pst_error err = {0};
-    enum pst_field_type type = psti_containers_hub_guess(data, nbytes);
+    enum pst_field_type type = psti_containers_guess(data, nbytes);
     CHECK(type == PST_FIELD_IMAGE || type == PST_FIELD_AUDIO || type == PST_FIELD_BYTES);
     enum pst_status status =
         psti_containers_hub_open((const char *)data, nbytes, "a.json", &features, &err);

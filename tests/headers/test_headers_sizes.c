@@ -23,7 +23,7 @@
     X(pst_audio_op, 124) \
     X(pst_audio_info, 40) \
     X(pst_field, 192) \
-    X(pst_item, 136) \
+    X(pst_item, 144) \
     X(pst_dataset_options, 112) \
     X(pst_field_output, 160) \
     X(pst_loader_options, 424) \
@@ -33,7 +33,7 @@
     X(pst_loader_state, 56) \
     X(pst_loader_settings, 24) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 1880) \
+    X(pst_loader_stats, 1888) \
     X(pst_stage_clock, 64) \
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \
@@ -46,7 +46,7 @@
     X(pst_cache_options, 16) \
     X(pst_cache_advice, 208) \
     X(pst_cache_stats, 40) \
-    X(pst_cache_file_report, 48) \
+    X(pst_cache_file_report, 56) \
     X(pst_cache_cost, 16) \
     X(pst_cache_plan_report, 32) \
     X(pst_cache_host_options, 48) \

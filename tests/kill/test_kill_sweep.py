@@ -306,23 +306,6 @@ class Sweep(cli_case.Case):
         self.write("base/many/a/notes.txt", b"left out")
         self.sweep_saved(base, "many", "files.pls")
 
-    def test_tar_index(self):
-        base = self.make_base()
-        (base / "tars").mkdir()
-        content = (base / "f/0000.jpg").read_bytes()
-        for i in range(3):
-            with tarfile.open(base / f"tars/{i}.tar", "w") as tar:
-                for k in range(4):
-                    for suffix, member in (("jpg", content), ("cls", b"%d" % k), ("pkl", b"code")):
-                        entry = tarfile.TarInfo(f"{i}/{k}.{suffix}")
-                        entry.size = len(member)
-                        tar.addfile(entry, io.BytesIO(member))
-        made = self.dir / "made"
-        shutil.copytree(base / "tars", made)
-        self.ok("index", made, "--members", "pkl=-")
-        (name,) = self.saved(self.dir, "made")
-        self.sweep_saved(base, "tars", name)
-
     def tree(self, root):
         return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 

@@ -380,7 +380,7 @@ static void descriptions_have_the_callers_size(void **state)
     assert_int_equal(member.count, 0x55555555); /* beyond the caller's struct: not written */
     assert_int_equal(pst_describe((enum pst_struct)0, 0, &member, sizeof member),
                      PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_describe((enum pst_struct)18, 0, &member, sizeof member),
+    assert_int_equal(pst_describe((enum pst_struct)19, 0, &member, sizeof member),
                      PST_ERROR_ARGUMENT);
     assert_int_equal(pst_describe(PST_STRUCT_OP, 0, NULL, 0), PST_ERROR_ARGUMENT);
 }

@@ -11,6 +11,8 @@
 #include "base/files/read.h"
 #include "containers/list/containers_energon.h"
 #include "containers/list/containers_hub_folder.h"
+#include "containers/list/containers_mds_index.h"
+#include "containers/list/containers_meant.h"
 #include "containers/list/containers_pattern.h"
 #include "containers/containers_kinds.h"
 #include "containers/list/containers_shards.h"
@@ -587,93 +589,4 @@ bool psti_containers_list_excludes(const struct psti_container_list *list, uint3
         high = order < 0 ? high : middle;
     }
     return false;
-}
-
-static bool is_plain_folder(const char *folder, int n_below);
-
-/* Does a folder hold shards, and no index of Penstock? */
-static bool holds_shards(const char *folder, bool looks_below)
-{
-    struct psti_container_names names = {0};
-    char path[PATH_MAX];
-    bool has = psti_containers_energon_is(folder) || psti_containers_hub_is(folder);
-    if (!has && psti_containers_folder(folder, takes_shards, NULL, &names, NULL) == PST_OK &&
-        !is_in(&names, PSTI_INDEX_NAME)) {
-        for (size_t i = 0; i < names.n && !has; i++)
-            has = !psti_containers_is_split_name(names.at[i]);
-        for (size_t i = 0; i < names.n && !has && looks_below; i++)
-            has = psti_containers_join(folder, names.at[i], path, NULL) == PST_OK &&
-                  holds_shards(path, false);
-    }
-    psti_containers_paths_free(&names);
-    return has;
-}
-
-/* The type of a file by the end of its name. */
-static enum pst_field_type type_of(const char *name)
-{
-    char suffix[16];
-    struct psti_suffix_rule rule;
-    const char *dot = strrchr(name, '.');
-    size_t n = dot == NULL ? 0 : strlen(dot + 1);
-    if (n == 0 || n >= sizeof suffix)
-        return PST_FIELD_BYTES;
-    for (size_t i = 0; i <= n; i++)
-        suffix[i] = dot[1 + i] >= 'A' && dot[1 + i] <= 'Z' ? (char)(dot[1 + i] | 0x20) : dot[1 + i];
-    psti_containers_rule(suffix, &rule);
-    return rule.type;
-}
-
-/* True for an entry that folders of shards do not have: a picture, a sound, or a folder with such
- * entries. n_below: how many folders below each other are looked into. */
-static bool is_plain_entry(const char *folder, const struct dirent *entry, int n_below)
-{
-    char path[PATH_MAX];
-    struct stat st;
-    int n = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    if (entry->d_name[0] == '.' || n < 0 || (size_t)n >= sizeof path)
-        return false;
-    bool is_folder = entry->d_type == DT_DIR;
-    if (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN)
-        is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    if (!is_folder) {
-        enum pst_field_type type = type_of(entry->d_name);
-        return type == PST_FIELD_IMAGE || type == PST_FIELD_AUDIO;
-    }
-    return n_below > 0 && is_plain_folder(path, n_below - 1);
-}
-
-/* True for a folder in which files of a plain folder lie, also beside shards: somebody unpacked a
- * tar and kept it. It ends at the first of them, and allocates nothing. */
-static bool is_plain_folder(const char *folder, int n_below)
-{
-    bool is_plain = false;
-    DIR *directory = opendir(folder);
-    const struct dirent *entry;
-    while (directory != NULL && !is_plain && (entry = readdir(directory)) != NULL)
-        is_plain = is_plain_entry(folder, entry, n_below);
-    if (directory != NULL)
-        closedir(directory);
-    return is_plain;
-}
-
-static bool is_shard_name(const char *text)
-{
-    return psti_containers_kind_of_name(text) != PSTI_CONTAINER_NONE ||
-           psti_containers_is_packed_name(text);
-}
-
-bool psti_containers_list_is_meant(const char *text)
-{
-    struct stat st;
-    if (strstr(text, "://") != NULL)
-        return false; /* addresses are refused by who opens data sets */
-    if (stat(text, &st) != 0)
-        return strncmp(text, "pipe:", 5) == 0 || is_shard_name(text) ||
-               strcasestr(text, ".tar::") != NULL || strcasestr(text, ".zip::") != NULL;
-    if (S_ISDIR(st.st_mode))
-        return psti_containers_energon_is(text) || psti_containers_hub_is(text) ||
-               (!is_plain_folder(text, 2) && holds_shards(text, true));
-    return psti_containers_kind_of_name(text) != PSTI_CONTAINER_NONE ||
-           psti_containers_ends_with(text, ".json");
 }

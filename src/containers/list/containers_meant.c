@@ -7,6 +7,7 @@
 #include "containers/containers_kinds.h"
 #include "containers/containers_rules.h"
 #include "containers/list/containers_energon.h"
+#include "containers/list/containers_hub_folder.h"
 #include "containers/list/containers_list.h"
 #include "containers/list/containers_mds_index.h"
 #include "containers/list/containers_shards.h"
@@ -43,7 +44,7 @@ static bool holds_shards(const char *folder, bool looks_below)
 {
     struct psti_container_names names = {0};
     char path[PATH_MAX];
-    bool has = psti_containers_energon_is(folder);
+    bool has = psti_containers_energon_is(folder) || psti_containers_hub_is(folder);
     if (!has &&
         psti_containers_folder(folder, psti_containers_takes_shards, NULL, &names, NULL) ==
             PST_OK &&
@@ -140,7 +141,8 @@ bool psti_containers_list_is_meant(const char *text)
         return strncmp(text, "pipe:", 5) == 0 || is_shard_name(text) || has_shard_before(text) ||
                (strpbrk(text, "*?[{") != NULL && psti_containers_kind_is_in(text));
     if (S_ISDIR(st.st_mode))
-        return (psti_containers_energon_is(text) || !is_plain_folder(text, 2)) &&
+        return (psti_containers_energon_is(text) || psti_containers_hub_is(text) ||
+                !is_plain_folder(text, 2)) &&
                holds_shards(text, true);
     return psti_containers_kind_of_name(text) != PSTI_CONTAINER_NONE ||
            psti_containers_ends_with(text, ".json");

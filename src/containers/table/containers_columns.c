@@ -327,6 +327,9 @@ enum pst_status psti_containers_columns_add(struct psti_containers_columns *colu
     if (status == PST_OK)
         status = settle(columns, column, &field, rule != NULL && rule->n_classes > 0, number,
                         i_field, err);
+    if (status == PST_OK && rule == NULL && field.type == PST_FIELD_INT &&
+        columns->sink.optional != NULL)
+        columns->sink.optional(columns->sink.writer, *i_field);
     if (status != PST_OK)
         *i_field = PSTI_COLUMN_LEFT_OUT;
     return status;

@@ -19,6 +19,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/inflate.h"
 #include "base/hash.h"
 #include "dataset/dataset.h"
 #include "format/format_dataset.h"
@@ -283,8 +284,8 @@ static enum pst_status decode_item(struct psti_loader_worker *worker,
     struct psti_meter_thread *meter = &worker->meter;
     const void *bytes = NULL;
     int64_t since = psti_stall_meter_enter(meter, PSTI_METER_FETCH);
-    enum pst_status status = psti_inflate_raw(worker->inflater, source->data, (size_t)item->nbytes,
-                                              source->decoded, (size_t)item->decoded_nbytes, err);
+    enum pst_status status =
+        psti_dataset_item_decode(worker->codings, item, source->data, source->decoded, &bytes, err);
     psti_stall_meter_leave(meter, PSTI_METER_FETCH, since);
     if (status != PST_OK)
         return status;
@@ -311,7 +312,7 @@ static enum pst_status bring_item(struct psti_loader_worker *worker, uint64_t sa
     if (status == PST_OK)
         status = verify(worker, sample, i_item, source, err);
     if (status == PST_OK && source->item.coding != PST_CODING_STORED)
-        status = inflate_item(worker, source, err);
+        status = decode_item(worker, source, err);
     if (status == PST_OK)
         status = verify_decoded(worker, source, err);
     if (status == PST_OK)

@@ -123,7 +123,7 @@ enum pst_status psti_loader_tiers_look_up(pst_loader *loader, struct psti_loader
                                           struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    source->stored_nbytes = source->item.nbytes;
+    source->stored_nbytes = psti_dataset_item_kept_nbytes(&source->item);
     source->has_sum = source->item.has_checksum || source->item.has_crc32;
     if (source->item.nbytes == 0)
         source->data = "";

@@ -282,7 +282,8 @@ class Dataset:
 
     @property
     def kind(self) -> str:
-        """Where the samples lie: "packed", "folder", or in files of others: "tar", "zip". Of a :class:`Mixture` "mixture"."""
+        """Where the samples lie: "packed", "folder", or in files of others: "tar", "zip", "parquet", "arrow", "mds",
+        "tfrecord", "lmdb", "recordio", "beton". Of a :class:`Mixture` "mixture"."""
         return self._kind
 
     @property

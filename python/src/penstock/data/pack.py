@@ -116,6 +116,7 @@ def pack(
     coco, voc, citypersons, paint and bad_annotations are explained in docs/imports.md, and what they go with.
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True``, else with the same arguments."""
     forms, mask_forms, paint = _options.words(forms), _options.words(mask_forms), _options.words(paint) or ()
+    skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
     if coco is not None or voc or citypersons:
         others = {
@@ -131,26 +132,20 @@ def pack(
             (None if coco is None else os.fspath(coco), voc, citypersons),
             (split, tuple(paint), bad_annotations, made_for),
             (forms, mask_forms, tier, effort, max_error),
-            resume=resume,
-            skip=_options.choice("on_error", on_error, ("raise", "skip")) == 1,
-            num_workers=num_workers,
-            shard_size=shard_size,
-            commit_size=commit_size,
-            progress=progress,
-        )
+            resume=resume, skip=skip, num_workers=num_workers, shard_size=shard_size, commit_size=commit_size, progress=progress,
+        )  # fmt: skip
     if paint or bad_annotations != "raise":
         raise ArgumentError("paint and bad_annotations go with coco, voc or citypersons")
     if gives_pli and not append and plan is None and resize is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
         raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
-    skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     bad: list[dict[str, Any]] = []
     kept: list[dict[str, Any]] = []
+    opening = {"allow_unreadable": allow_unreadable or skip, "ignore_labels": bool(ignore_labels)}
     writing = {
         "mode": RESUME if resume else APPEND if append else CREATE,
         "shard_nbytes": _options.nbytes("shard_size", shard_size),
         "commit_nbytes": _options.nbytes("commit_size", commit_size),
     }
-    opening = {"allow_unreadable": allow_unreadable or skip, "ignore_labels": bool(ignore_labels)}
     options = {
         "num_workers": max(1, _options.workers(num_workers)),
         "verify_pixels": verify_samples or verify_pixels,
