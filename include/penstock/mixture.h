@@ -33,7 +33,7 @@ struct pst_mixture_source {
     uint64_t reserved[4];
 };
 
-/* What becomes of a field that some sources have and others lack. */
+/* Says what becomes of a field that some sources have and others lack. */
 enum pst_lacking {
     PST_LACKING_ERROR = 0,    /* PST_ERROR_ARGUMENT */
     PST_LACKING_LEAVE_OUT = 1 /* the mixture does not have the field */

@@ -9,7 +9,7 @@
 /* before: the sum of the bytes before these; 0 at the start. Pure; any thread. */
 uint32_t psti_crc32c(uint32_t before, const void *bytes, size_t nbytes);
 
-/* The same in plain C, which every level must equal. */
+/* Computes the same in plain C. The code of every CPU level must give its results. */
 uint32_t psti_crc32c_c(uint32_t before, const void *bytes, size_t nbytes);
 
 #endif

@@ -1,15 +1,22 @@
-/* dataset_classes.c - checks the names of classes of a field, and finds one.
+/* dataset_classes.c - reads the names of classes of a field, checks them, and finds one.
  *
- * In: the bytes of an index that hold them. Out: a name within these bytes. Pure. */
+ * In: the blocks of an index that hold them. Out: a name within their bytes. Any thread. */
 #include "dataset/dataset_classes.h"
 
+#include "base/alloc.h"
 #include "base/bits.h"
 #include "base/checked.h"
+#include "base/fail.h"
 #include "format/format_dataset.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 
-const char *psti_dataset_classes_problem(const char *classes, uint64_t n_classes, uint64_t nbytes)
+/* Most bytes that the names of one field take. */
+#define CLASSES_LIMIT ((uint64_t)1 << 30)
+
+/* Returns NULL or the problem with nbytes of class names. */
+static const char *problem_with(const char *classes, uint64_t n_classes, uint64_t nbytes)
 {
     uint64_t table_nbytes;
     if (!psti_mul_u64(n_classes + 1, 8, &table_nbytes) || table_nbytes >= nbytes)
@@ -24,6 +31,30 @@ const char *psti_dataset_classes_problem(const char *classes, uint64_t n_classes
             return "the index holds an impossible class name";
     }
     return NULL;
+}
+
+enum pst_status psti_dataset_classes_read(struct psti_blocks *blocks,
+                                          const struct psti_dataset_classes *place, char **classes,
+                                          struct pst_error *err)
+{
+    if (place->nbytes == 0)
+        return PST_OK;
+    if (place->nbytes > CLASSES_LIMIT)
+        return psti_fail(err, PST_ERROR_LIMIT, "dataset",
+                         "the class names of field \"%s\" take %" PRIu64
+                         " bytes, this library reads up to 1 GiB",
+                         place->field, place->nbytes);
+    *classes = psti_alloc((size_t)place->nbytes);
+    if (*classes == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for class names");
+    enum pst_status status =
+        psti_dataset_blocks_read(blocks, place->offset, place->nbytes, *classes, err);
+    if (status != PST_OK)
+        return status;
+    const char *problem = problem_with(*classes, place->n_classes, place->nbytes);
+    return problem == NULL ? PST_OK
+                           : psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", NULL,
+                                          (int64_t)place->offset, "%s", problem);
 }
 
 const char *psti_dataset_classes_name(const char *classes, uint64_t n_classes, int64_t label)

@@ -522,27 +522,18 @@ static enum pst_status read_files(struct container_dataset *self, struct pst_err
     return status;
 }
 
-/* Reads the names of classes, which stay in memory. */
 static enum pst_status read_classes(struct container_dataset *self, uint32_t i_field,
                                     struct pst_error *err)
 {
     const struct psti_container_field *field = &self->fields[i_field];
-    if (field->classes_nbytes == 0)
-        return PST_OK;
-    if (field->classes_nbytes > PSTI_DATASET_CLASSES_LIMIT)
-        return psti_fail(err, PST_ERROR_LIMIT, "dataset",
-                         "the class names of field \"%s\" take %" PRIu64
-                         " bytes, this library reads up to 1 GiB",
-                         field->field.name, field->classes_nbytes);
-    char *classes = self->classes[i_field] = psti_alloc((size_t)field->classes_nbytes);
-    if (classes == NULL)
-        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for class names");
-    enum pst_status status = get(self, field->classes_offset, field->classes_nbytes, classes, err);
-    if (status != PST_OK)
-        return status;
-    const char *problem = psti_dataset_classes_problem(classes, (uint64_t)field->field.n_classes,
-                                                       field->classes_nbytes);
-    return problem == NULL ? PST_OK : corrupt(self, field->classes_offset, problem, err);
+    const struct psti_dataset_classes place = {.field = field->field.name,
+                                               .n_classes = (uint64_t)field->field.n_classes,
+                                               .offset = field->classes_offset,
+                                               .nbytes = field->classes_nbytes};
+    enum pst_status status =
+        psti_dataset_classes_read(&self->blocks, &place, &self->classes[i_field], err);
+    bool is_in_file = status != PST_ERROR_LIMIT && status != PST_ERROR_MEMORY;
+    return status != PST_OK && is_in_file ? in_blocks(self, status, err) : status;
 }
 
 static enum pst_status read_schema(struct container_dataset *self, struct pst_error *err)

@@ -272,28 +272,18 @@ static enum pst_status read_shards(struct psti_dataset_index *index, struct pst_
     return get(index, header->shards_offset, nbytes, index->shards, err);
 }
 
-/* Reads class names. They are checked once and kept in memory, because printing a label needs them.
- */
 static enum pst_status read_classes(struct psti_dataset_index *index, uint32_t i_field,
                                     struct pst_error *err)
 {
     const struct psti_index_field *field = &index->fields[i_field];
-    if (field->classes_nbytes == 0)
-        return PST_OK;
-    if (field->classes_nbytes > PSTI_DATASET_CLASSES_LIMIT)
-        return psti_fail(err, PST_ERROR_LIMIT, "dataset",
-                         "the class names of field \"%s\" take %" PRIu64
-                         " bytes, this library reads up to 1 GiB",
-                         field->field.name, field->classes_nbytes);
-    char *classes = index->classes[i_field] = psti_alloc((size_t)field->classes_nbytes);
-    if (classes == NULL)
-        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for class names");
-    enum pst_status status = get(index, field->classes_offset, field->classes_nbytes, classes, err);
-    if (status != PST_OK)
-        return status;
-    const char *problem = psti_dataset_classes_problem(classes, (uint64_t)field->field.n_classes,
-                                                       field->classes_nbytes);
-    return problem == NULL ? PST_OK : corrupt(index, field->classes_offset, problem, err);
+    const struct psti_dataset_classes place = {.field = field->field.name,
+                                               .n_classes = (uint64_t)field->field.n_classes,
+                                               .offset = field->classes_offset,
+                                               .nbytes = field->classes_nbytes};
+    enum pst_status status =
+        psti_dataset_classes_read(&index->blocks, &place, &index->classes[i_field], err);
+    bool is_in_file = status != PST_ERROR_LIMIT && status != PST_ERROR_MEMORY;
+    return status != PST_OK && is_in_file ? in_blocks(index, status, err) : status;
 }
 
 /* Reads the pairs of points, checks them and keeps them. */

@@ -37,7 +37,7 @@ enum pst_status psti_codings_decode(struct psti_codings *codings, enum pst_codin
                                     const void *in, size_t n_in, void *out, size_t n_out,
                                     struct pst_error *err);
 
-/* What they are made of; each returns NULL or the problem. Pure functions. */
+/* The decoders of our own. Each returns NULL, or a text that says what is wrong. Pure functions. */
 const char *psti_snappy_decode(const uint8_t *in, size_t n_in, uint8_t *out, size_t n_out);
 const char *psti_pieces_join(const uint8_t *in, size_t n_in, uint8_t *out, size_t n_out);
 

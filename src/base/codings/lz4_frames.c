@@ -25,7 +25,7 @@ struct frames {
     const uint8_t *in, *in_end;
     uint8_t *out, *end;
     uint8_t *begin; /* of the output of this frame */
-    /* Of this frame's header: */
+    /* The header of this frame states these: */
     bool is_linked, has_block_sums, has_sum;
     size_t block_max;
 };

@@ -25,19 +25,19 @@ struct psti_arrow_column {
     /* Lists of images or sounds: a column for each element. Each list has n_elements. */
     bool is_list;
     uint32_t n_elements, i_element;
-    /* What is looked at before the column is declared. */
+    /* These are looked at before the column is declared. */
     bool wants_count; /* how many elements the first list has */
     bool wants_head;  /* the first bytes of its first value say what it is */
-    /* Of the columns that fields are made by, and of the type that they ask for. */
+    /* The column has this field, and its values are given with this type. */
     uint32_t i_field;
     enum pst_field_type type;
-    /* Of the present batch. */
+    /* These belong to the present batch. */
     struct psti_arrow_leaf levels[PST_MAX_NDIM]; /* the lists */
     struct psti_arrow_leaf root, value, path;    /* the struct, if there is one */
     char text[PSTI_TEXT_IN_INDEX_NBYTES];        /* of the present row */
 };
 
-/* What decides on a column. */
+/* All that the type of a column is decided by. */
 struct psti_arrow_decider {
     const struct psti_arrow_schema *schema;
     const struct psti_hub_features *hub; /* NULL: none */

@@ -134,7 +134,7 @@ struct psti_arrow_batch {
     uint32_t n_buffers, capacity;
 };
 
-/* What a message of the file is. */
+/* A message of the file: its kind, and where it lies. */
 struct psti_arrow_frame {
     uint64_t at;     /* of the message's metadata */
     uint32_t nbytes; /* of it */
