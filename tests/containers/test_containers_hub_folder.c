@@ -2,49 +2,12 @@
  * found, each with its split, and none that lie elsewhere? */
 #include "test.h"
 
+#include "containers/root_helper.h"
 #include "containers/list/containers_hub_folder.h"
 
-#include <errno.h>
-#include <ftw.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static char root[] = "/tmp/pst-containers-hub-XXXXXX";
-
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st, (void)kind, (void)ftw;
-    return remove(path);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    memcpy(root + sizeof root - 7, "XXXXXX", 6);
-    return mkdtemp(root) == NULL || chdir(root) != 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return chdir("/") != 0 || nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0;
-}
-
-/* Writes a file, and the folders above it. */
-static void put(const char *path, const char *text)
-{
-    char folder[256];
-    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
-        assert_true(mkdir(folder, 0700) == 0 || errno == EEXIST);
-    }
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-}
 
 /* Adds the shards of a folder and compares them: "SPLIT:PATH SPLIT:PATH", "-" for no split. */
 static void assert_adds(const char *folder, const char *split, const char *want)
@@ -321,7 +284,7 @@ static void wrong_files(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, root_set_up, root_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_saved_data_set),
         TEST(indices_are_refused),

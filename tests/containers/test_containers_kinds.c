@@ -3,14 +3,11 @@
  */
 #include "test.h"
 
+#include "containers/root_helper.h"
 #include "containers/containers_kinds.h"
 #include "containers/list/containers_list.h"
 
-#include <errno.h>
-#include <ftw.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static enum pst_status walk(const struct psti_walk_source *source,
@@ -32,40 +29,6 @@ const struct psti_kind psti_containers_kinds[] = {
     {PSTI_CONTAINER_LMDB, "lmdb", {".mdb", ".lmdb"}, {NULL}, false, walk},
     {PSTI_CONTAINER_NONE, NULL, {NULL}, {NULL}, false, NULL},
 };
-
-static char root[] = "/tmp/pst-containers-kinds-XXXXXX";
-
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st, (void)kind, (void)ftw;
-    return remove(path);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    memcpy(root + sizeof root - 7, "XXXXXX", 6);
-    return mkdtemp(root) == NULL || chdir(root) != 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return chdir("/") != 0 || nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0;
-}
-
-static void put(const char *path, const char *text)
-{
-    char folder[256];
-    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
-        assert_true(mkdir(folder, 0700) == 0 || errno == EEXIST);
-    }
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-}
 
 static void names_tell_kinds(void **state)
 {
@@ -267,10 +230,11 @@ static void indexes_of_mosaic_that_lie(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(names_tell_kinds, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(folders_of_tables, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_index_of_mosaic_tells_shards, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(indexes_of_mosaic_that_lie, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(names_tell_kinds, root_set_up, root_tear_down),
+        cmocka_unit_test_setup_teardown(folders_of_tables, root_set_up, root_tear_down),
+        cmocka_unit_test_setup_teardown(the_index_of_mosaic_tells_shards, root_set_up,
+                                        root_tear_down),
+        cmocka_unit_test_setup_teardown(indexes_of_mosaic_that_lie, root_set_up, root_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

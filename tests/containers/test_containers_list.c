@@ -1,49 +1,11 @@
 /* test_containers_list.c - are the shards that a user means found, in order, and no others? */
 #include "test.h"
 
+#include "containers/root_helper.h"
 #include "containers/list/containers_list.h"
 
-#include <errno.h>
-#include <ftw.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-static char root[] = "/tmp/pst-containers-list-XXXXXX";
-
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st, (void)kind, (void)ftw;
-    return remove(path);
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    memcpy(root + sizeof root - 7, "XXXXXX", 6);
-    return mkdtemp(root) == NULL || chdir(root) != 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return chdir("/") != 0 || nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0;
-}
-
-/* Writes a file, and the folders above it. */
-static void put(const char *path, const char *text)
-{
-    char folder[256];
-    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
-        assert_true(mkdir(folder, 0700) == 0 || errno == EEXIST);
-    }
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-}
 
 static void put_all(const char *const *paths)
 {
@@ -380,7 +342,7 @@ static void energon_is_not_trusted(void **state)
 
 int main(void)
 {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, root_set_up, root_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(paths_and_patterns_keep_their_order),
         TEST(what_cannot_be_read_is_refused),
