@@ -1,14 +1,24 @@
 /* fuzz_containers_lmdb.c - anything that may be a data file of LMDB: its pages, and the values of
  * its entries. The first byte chooses the user's rules. */
-#include "fuzz/fuzz_rows.h"
+#include "fuzz/fuzz_table.h"
 
 #include "containers/lmdb/containers_lmdb.h"
+
+static const struct psti_field_rule rules[FUZZ_N_RULES] = {
+    {.suffix = "value", .type = PST_FIELD_BYTES},
+    {.suffix = "image", .field = "photo", .type = PST_FIELD_BYTES},
+    {.suffix = "label", .is_left_out = true},
+    {.suffix = "record", .type = PST_FIELD_TEXT},
+};
+static const struct fuzz_kind kind = {
+    .walk = psti_containers_lmdb_walk, .rules = rules, .gives_joined = true, .has_values = true};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
+    static const struct psti_table_notes none = {.path = ""};
     if (nbytes > 0)
-        fuzz_rows(psti_containers_lmdb_walk, data, nbytes, NULL);
+        fuzz_walk(&kind, data + 1, nbytes - 1, &none, data[0]);
     return 0;
 }

@@ -1,8 +1,19 @@
 /* fuzz_containers_recordio.c - anything that may be a RecordIO file, and its ".idx": the bytes
  * behind the last "idx:" of the input, if there is one. The first byte chooses the user's rules. */
-#include "fuzz/fuzz_rows.h"
+#include "fuzz/fuzz_table.h"
 
 #include "containers/recordio/containers_recordio.h"
+
+static const struct psti_field_rule rules[FUZZ_N_RULES] = {
+    {.suffix = "value", .type = PST_FIELD_BYTES},
+    {.suffix = "image", .field = "photo", .type = PST_FIELD_BYTES},
+    {.suffix = "label", .is_left_out = true},
+    {.suffix = "record", .type = PST_FIELD_TEXT},
+};
+static const struct fuzz_kind kind = {.walk = psti_containers_recordio_walk,
+                                      .rules = rules,
+                                      .gives_joined = true,
+                                      .has_values = true};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
@@ -19,6 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
             nbytes = i;
             break;
         }
-    fuzz_rows(psti_containers_recordio_walk, data, nbytes, &notes);
+    fuzz_walk(&kind, data + 1, nbytes - 1, &notes, data[0]);
     return 0;
 }

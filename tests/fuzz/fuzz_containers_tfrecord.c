@@ -6,6 +6,14 @@
 #include "base/crc32c.h"
 #include "fuzz/fuzz_table.h"
 
+static const struct psti_field_rule rules[FUZZ_N_RULES] = {
+    {.suffix = "x", .type = PST_FIELD_BYTES},
+    {.suffix = "a", .type = PST_FIELD_ARRAY},
+    {.suffix = "label", .type = PST_FIELD_INT, .n_classes = 10},
+    {.suffix = "text", .is_left_out = true},
+};
+static const struct fuzz_kind kind = {.walk = psti_containers_tfrecord_walk, .rules = rules};
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 static uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8; }
@@ -26,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     if (nbytes == 0)
         return 0;
     if (data[0] >= 0x80) {
-        fuzz_walk(psti_containers_tfrecord_walk, data + 1, nbytes - 1, NULL, data[0]);
+        fuzz_walk(&kind, data + 1, nbytes - 1, NULL, data[0]);
         return 0;
     }
     const uint8_t *at = data + 1, *end = data + nbytes, *bytes;
@@ -46,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     CHECK(exact != NULL);
     memcpy(exact, file, n);
     free(file);
-    fuzz_walk(psti_containers_tfrecord_walk, exact, n, &notes, data[0]);
+    fuzz_walk(&kind, exact, n, &notes, data[0]);
     free(exact);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "containers/table/containers_columns.h"
 #include "format/format_dataset.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,18 @@
             abort();                                                                               \
     } while (0)
 
+/* A walk, and what is special about it. */
+struct fuzz_kind {
+    psti_table_walk *walk;
+    const struct psti_field_rule *rules; /* [FUZZ_N_RULES], of which the input chooses the first */
+    bool gives_joined;                   /* items may be parts of a record, to be joined */
+    bool has_values;                     /* each sample has a value */
+};
+enum { FUZZ_N_RULES = 4 };
+
+/* Stands for the file and for the writer of the index. */
 struct fuzz_table {
+    const struct fuzz_kind *kind;
     const uint8_t *data;
     size_t nbytes;
     struct pst_field fields[PST_MAX_FIELDS];
@@ -50,12 +62,26 @@ static void fuzz_restate(struct psti_containers_writer *writer, uint32_t i_field
 {
     struct fuzz_table *table = (struct fuzz_table *)(void *)writer;
     CHECK(i_field < table->n_fields && psti_format_field_problem(field) == NULL);
+    CHECK(field->type == table->fields[i_field].type &&
+          field->dtype == table->fields[i_field].dtype);
     table->fields[i_field] = *field;
+}
+
+/* None of these kinds is compressed by pages. */
+static enum pst_status fuzz_page(struct psti_containers_writer *writer,
+                                 const struct psti_container_page *page, uint64_t *i_page,
+                                 struct pst_error *err)
+{
+    (void)writer;
+    (void)page;
+    (void)i_page;
+    (void)err;
+    abort();
 }
 
 static void fuzz_value(struct fuzz_table *table, const struct psti_container_value *value)
 {
-    CHECK(value->i_field < table->n_fields);
+    CHECK(value->i_field < table->n_fields && !value->is_in_page);
     const struct pst_field *field = &table->fields[value->i_field];
     if (field->type == PST_FIELD_INT || field->type == PST_FIELD_FLOAT) {
         CHECK(field->n_classes == 0 ||
@@ -63,14 +89,18 @@ static void fuzz_value(struct fuzz_table *table, const struct psti_container_val
         return;
     }
     const uint8_t *bytes = value->bytes;
+    bool is_joined = table->kind->gives_joined && value->coding == PSTI_CODING_PIECES;
+    CHECK(is_joined || value->coding == PSTI_CODING_STORED);
     if (bytes == NULL) {
         CHECK(value->offset <= table->nbytes && value->nbytes <= table->nbytes - value->offset);
+        CHECK(is_joined ? value->decoded_nbytes < value->nbytes
+                        : value->decoded_nbytes == value->nbytes);
         bytes = table->data + value->offset;
     } else {
-        CHECK(value->nbytes <= 1 << 16);
+        CHECK(value->nbytes <= 1 << 16 && !is_joined);
+        CHECK(table->kind->gives_joined || value->decoded_nbytes == value->nbytes);
     }
-    CHECK(value->decoded_nbytes == value->nbytes && value->coding == PSTI_CODING_STORED);
-    for (uint64_t i = 0; i < value->nbytes; i += 61)
+    for (uint64_t i = 0; i < value->nbytes; i = i < 64 ? i + 1 : i + 61)
         table->sum += bytes[i];
     if (field->type != PST_FIELD_ARRAY)
         return;
@@ -91,6 +121,7 @@ static enum pst_status fuzz_sample(struct psti_containers_writer *writer, const 
     uint64_t seen = 0;
     (void)err;
     CHECK(psti_format_name_problem(name, strlen(name)) == NULL && n <= table->n_fields);
+    CHECK(n >= 1 || !table->kind->has_values);
     for (uint32_t i = 0; i < n; i++) {
         fuzz_value(table, &values[i]);
         CHECK((seen >> values[i].i_field & 1) == 0);
@@ -100,30 +131,28 @@ static enum pst_status fuzz_sample(struct psti_containers_writer *writer, const 
     return PST_OK;
 }
 
-/* Walks over the bytes with the first n_rules of some rules. Errors must have a text. */
-static void fuzz_walk(psti_table_walk *walk, const uint8_t *data, size_t nbytes,
+/* Walks over the bytes with the first n_rules % 5 rules. notes: NULL, or those of the file. Errors
+ * must have a text, and name the file. */
+static void fuzz_walk(const struct fuzz_kind *kind, const uint8_t *data, size_t nbytes,
                       const struct psti_table_notes *notes, uint32_t n_rules)
 {
-    static const struct psti_field_rule rules[] = {
-        {.suffix = "x", .type = PST_FIELD_BYTES},
-        {.suffix = "a", .type = PST_FIELD_ARRAY},
-        {.suffix = "label", .type = PST_FIELD_INT, .n_classes = 10},
-        {.suffix = "text", .is_left_out = true},
-    };
     static struct fuzz_table table;
-    table = (struct fuzz_table){.data = data, .nbytes = nbytes};
+    table = (struct fuzz_table){.kind = kind, .data = data, .nbytes = nbytes};
     struct psti_walk_source source = {
         .read = fuzz_read, .context = &table, .nbytes = nbytes, .path = "a.file"};
     struct psti_field_sink sink = {.field = fuzz_field,
                                    .restate = fuzz_restate,
+                                   .page = fuzz_page,
                                    .sample = fuzz_sample,
                                    .writer = (struct psti_containers_writer *)(void *)&table};
     struct psti_containers_columns *columns = NULL;
     struct psti_walk_counts counts = {0};
     struct pst_error err = {0};
-    CHECK(psti_containers_columns_open(rules, n_rules % 5, &sink, &columns, &err) == PST_OK);
-    enum pst_status status = walk(&source, notes, columns, &counts, &err);
+    n_rules %= FUZZ_N_RULES + 1;
+    CHECK(psti_containers_columns_open(kind->rules, n_rules, &sink, &columns, &err) == PST_OK);
+    enum pst_status status = kind->walk(&source, notes, columns, &counts, &err);
     CHECK(status == PST_OK || (err.text[0] != '\0' && err.status == status && err.file[0] != '\0'));
+    CHECK(status == PST_OK || !kind->has_values || strcmp(err.file, "a.file") == 0);
     CHECK(status != PST_OK || counts.n_samples == table.n_samples);
     psti_containers_columns_close(&columns);
 }
