@@ -58,7 +58,8 @@ def run_cell(args: argparse.Namespace, source: str, cores: int, what: str) -> di
     python = sys.executable if kind == OWN else str(environments.python_of(args.build, kind))
     command = [*runner.pinned(args.cpus, cores), python, str(HERE / "cell.py"), source, what, str(cores), "--folder",
                str(args.folder), "--store", str(args.stores[source]), "--epochs", str(args.epochs)]
-    return runner.run_cell(command, environments.variables(args.build, kind, OMP_NUM_THREADS=str(cores)), CELL_LIMIT_S)
+    env = environments.variables(args.build, None if kind == OWN else kind, OMP_NUM_THREADS=str(cores))
+    return runner.run_cell(command, env, CELL_LIMIT_S)
 
 
 def run_source(args: argparse.Namespace, source: str, cores: int) -> dict:

@@ -32,7 +32,8 @@ class FigureError(Exception):
 
 def newest(stem: str) -> Path:
     """Returns the newest file of that name and a date. The name of another machine's file is another name."""
-    found = [path for path in RESULTS.glob(f"{stem}-*.json") if DATED.fullmatch(path.stem)[1] == stem]
+    dated = ((path, DATED.fullmatch(path.stem)) for path in RESULTS.glob(f"{stem}-*.json"))
+    found = [path for path, match in dated if match and match[1] == stem]  # a file of predictions is no result
     if not found:
         raise FigureError(f"bench/results has no {stem}-DATE.json")
     return max(found)
