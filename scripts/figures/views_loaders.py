@@ -70,6 +70,20 @@ def ratios(*runs: dict[str, Any], names: str) -> list[str]:
 
 
 @view
+def sources(run: dict[str, Any], cores: str) -> list[str]:
+    """Loaders of other people's containers on so many cores, as bench/sources counts them."""
+    rows = []
+    for cell in where(run["cells"], cores=int(cores)):
+        rates = f"{cell['first']:.0f}", f"{cell['later']:.0f}"
+        times_first, times_later = (times(cell[key]) for key in ("times_first", "times_later"))
+        name = f"**{cell['name']}**" if cell["source"] == "penstock" else cell["name"]
+        rows.append([name, *rates, times_first, times_later, whole(cell["peak_mb"]), f"{cell['opened_s']:.2f}"])
+    return table(
+        ["loader", "first epoch, images/s", "later", "times WebDataset, first", "later", "peak memory, MB", "first batch, s"], rows
+    )
+
+
+@view
 def tasks(run: dict[str, Any], detect: dict[str, Any]) -> list[str]:
     """CPU time and rates of whole recipes. Detection is of its own run."""
     rows = []
