@@ -4,9 +4,9 @@
     python bench/sources/millions.py FOLDER [--samples 10000000] [--shards 100]
 
 Writes the tars into FOLDER (1 KiB for each sample: a header, 8 bytes, padding), or takes those that are there. Then two processes
-open the folder, one after another: the first makes the index. Prints what each took: seconds, peak memory above that of the
-interpreter with the package (VmHWM, mapped pages of the index that were read among it), and the index's bytes for each sample, with
-and without names. Needs a Python that has Penstock.
+open the folder, one after another: the first makes the index. Prints a line of JSON for each: seconds, peak memory above that of
+the interpreter with the package (VmHWM, mapped pages of the index that were read among it), microseconds of a random sample; then
+the index's bytes for each sample of one item, with and without its name and the place of the name. Needs a Python with Penstock.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ found["read_us"] = (time.perf_counter() - begun) * 1e4
 print(json.dumps(found))
 """
 
+# What an index has of the name of a sample: its 8 bytes, and 8 for their place.
+NAME_NBYTES = 16
+
 
 def members(first: int, n: int) -> Iterator[bytes]:
     """Headers and contents of ustar: NUMBER.bin, whose content is its number in 8 digits."""
@@ -78,17 +81,16 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     begun = time.perf_counter()
     write(given.folder, given.samples, given.shards)
-    print(f"tars: {given.samples} samples in {given.shards} files, {time.perf_counter() - begun:.1f} s")
+    print(json.dumps({"case": "make", "seconds": round(time.perf_counter() - begun, 1), "samples": given.samples}), flush=True)
     shutil.rmtree(given.folder / ".penstock", ignore_errors=True)
-    for what in ("first opening", "second opening"):
+    for case in ("first", "again", "again", "again", "again", "again"):
         done = subprocess.run([sys.executable, "-c", OPEN, str(given.folder)], check=True, stdout=subprocess.PIPE, text=True)
         found = json.loads(done.stdout)
         assert found["n"] == given.samples
-        print(f"{what}: {1e3 * found['seconds']:.1f} ms, {found['n'] / found['seconds']:.0f} samples/s, peak memory "
-              f"{found['peak_mib']:.1f} MiB; a random sample {found['read_us']:.0f} us")
+        print(json.dumps({"case": case, **found}), flush=True)
     nbytes = sum(path.stat().st_size for path in (given.folder / ".penstock").glob("*.index"))
     each = nbytes / given.samples
-    print(f"index: {each:.2f} bytes for each sample of one item, of them 8 of its name and 8 of the place of the name")
+    print(json.dumps({"case": "index", "nbytes_per_sample": round(each, 2), "beside_names": round(each - NAME_NBYTES, 2)}))
 
 
 if __name__ == "__main__":
