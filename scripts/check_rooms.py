@@ -135,7 +135,7 @@ ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
                 "bench/gpu/gpu_l3.h": {"gpu"}, "bench/l3/l3.cu": {"gpu"}}
 # The Python package calls the solver and the what-if model, which no C program does: functions of the private node of
 # src/penstock.map.
-ROOM_BINDINGS = {"native_plan.c": {"plan", "stall"}, "native_stall.c": {"stall"}}
+ROOM_BINDINGS = {"native_plan.c": {"plan", "stall"}, "native_stall.c": {"stall"}, "native_yaml.c": {"containers"}}
 # Folders of tests that belong to no room, or need several: the rooms that they may see, with their inner headers.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),

@@ -148,6 +148,7 @@ static PyMethodDef functions[] = {
     {"cuda_reason", cuda_reason, METH_NOARGS, "Why there is none; empty if there is."},
     {"cuda_info", cuda_info, METH_O, "cuda_info(ordinal): dict"},
     {"sndfile", native_sndfile, METH_NOARGS, "(True, version), or (False, why it is not there)"},
+    {"yaml_tree", native_yaml_tree, METH_VARARGS, "yaml_tree(bytes, path): (kind, line, value)"},
     {"audio_probe", native_audio_probe, METH_O, "audio_probe(bytes): dict"},
     {"audio_decode", native_audio_decode, METH_VARARGS, "audio_decode(bytes, first, n, out)"},
     {"probe", native_probe, METH_VARARGS, "probe(bytes, form, options): dict"},

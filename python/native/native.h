@@ -137,6 +137,7 @@ void native_options_free(struct native_options *options);
 int native_audio_ops_read(PyObject *list, struct pst_audio_op **ops, size_t *n_ops);
 PyObject *native_sndfile(PyObject *module, PyObject *unused);
 PyObject *native_audio_probe(PyObject *module, PyObject *bytes);
+PyObject *native_yaml_tree(PyObject *module, PyObject *args);
 PyObject *native_audio_decode(PyObject *module, PyObject *args);
 
 /* The meter of a loader as a dict (native_meter.c); NULL with an exception set. */

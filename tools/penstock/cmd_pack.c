@@ -19,7 +19,7 @@ struct pack_arguments {
     struct cli_pli pli;
     /* Annotations of others, which the Python package reads. */
     const char *coco, *paint, *bad_annotations;
-    bool voc, citypersons;
+    bool voc, citypersons, yolo, cvat, labelme, roboflow;
     int argc; /* number of all arguments as given */
     char **argv;
 };
@@ -311,9 +311,15 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
     return exit_status;
 }
 
+/* Annotations that may have polygons. */
+static bool is_drawn(const struct pack_arguments *a)
+{
+    return a->yolo || a->cvat || a->labelme || a->roboflow;
+}
+
 static bool is_annotated(const struct pack_arguments *a)
 {
-    return a->coco != NULL || a->voc || a->citypersons;
+    return a->coco != NULL || a->voc || a->citypersons || is_drawn(a);
 }
 
 /* Painted masks are PLI unless other forms are given. */
@@ -404,20 +410,27 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
                          : a->source.allow_unreadable ? "--allow-unreadable"
                          : a->source.ignore_labels    ? "--ignore-labels"
                                                       : NULL;
-    if ((a->coco != NULL) + a->voc + a->citypersons > 1)
-        return cli_usage(cli, "only one of --coco, --voc and --citypersons is possible");
+    if ((a->coco != NULL) + a->voc + a->citypersons + a->yolo + a->cvat + a->labelme + a->roboflow >
+        1)
+        return cli_usage(cli, "only one of --coco, --voc, --citypersons, --yolo, --cvat, "
+                              "--labelme and --roboflow is possible");
     if (!is_annotated(a) && (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
-        return cli_usage(cli, "--paint and --bad-annotations go with --coco, --voc or "
-                              "--citypersons");
+        return cli_usage(cli, "--paint and --bad-annotations go with --coco, --voc, "
+                              "--citypersons, --yolo, --cvat, --labelme or --roboflow");
     if (!is_annotated(a))
         return -1;
     if (others != NULL)
-        return cli_usage(cli, "%s goes without --coco, --voc and --citypersons: pack, then repack",
+        return cli_usage(cli,
+                         "%s goes without --coco, --voc, --citypersons, --yolo, --cvat, --labelme "
+                         "and --roboflow: pack, then repack",
                          others);
     if (a->coco != NULL && a->source.split != NULL)
         return cli_usage(cli, "--split goes with --voc or --citypersons: a file of COCO is one");
-    if (a->coco == NULL && a->paint != NULL)
-        return cli_usage(cli, "--paint goes with --coco: the others have no polygons");
+    if (a->labelme && a->source.split != NULL)
+        return cli_usage(cli, "--split goes without --labelme: pack the folder of one split");
+    if (a->coco == NULL && !is_drawn(a) && a->paint != NULL)
+        return cli_usage(cli, "--paint goes with --coco, --yolo, --cvat, --labelme and "
+                              "--roboflow: the others have no polygons");
     if (strcmp(a->bad_annotations, "stop") != 0 && strcmp(a->bad_annotations, "drop") != 0)
         return cli_usage(cli, "--bad-annotations is \"%s\": stop or drop is expected",
                          a->bad_annotations);
@@ -436,8 +449,9 @@ static void leave_out(struct cli_option *options, const char *name)
 /* Removes the options that the verb does not have. */
 static void fit_options(struct cli_option *options, enum pack_kind kind)
 {
-    static const char *const annotated[] = {"coco", "voc", "citypersons", "paint",
-                                            "bad-annotations"};
+    static const char *const annotated[] = {"coco",     "voc",   "citypersons",
+                                            "yolo",     "cvat",  "labelme",
+                                            "roboflow", "paint", "bad-annotations"};
     for (size_t i = 0; kind != PACK && i < sizeof annotated / sizeof annotated[0]; i++)
         leave_out(options, annotated[i]);
     if (kind == APPEND) { /* an existing data set has its fields already */
@@ -470,6 +484,35 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
     return -1;
 }
 
+/* Annotations of others that may have polygons. */
+#define DRAWN_OPTIONS(a)                                                                           \
+    {"yolo",                                                                                       \
+     0,                                                                                            \
+     CLI_FLAG,                                                                                     \
+     &(a).yolo,                                                                                    \
+     NULL,                                                                                         \
+     NULL,                                                                                         \
+     "SRC is data.yaml of YOLO, or its folder: boxes, polygons, points"},                          \
+        {"cvat",                                                                                   \
+         0,                                                                                        \
+         CLI_FLAG,                                                                                 \
+         &(a).cvat,                                                                                \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "SRC is an unpacked export of CVAT for images 1.1, or its XML file"},                     \
+        {"labelme",                                                                                \
+         0,                                                                                        \
+         CLI_FLAG,                                                                                 \
+         &(a).labelme,                                                                             \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "SRC is a folder of images with JSON files of Labelme"},                                  \
+    {                                                                                              \
+        "roboflow", 0, CLI_FLAG, &(a).roboflow, NULL, NULL,                                        \
+            "SRC is an unpacked export of Roboflow: train, valid and test as YOLO, COCO, VOC "     \
+            "or CSV"                                                                               \
+    }
+
 /* Options that control how foreign annotation files (COCO, VOC, CityPersons) are read. */
 #define ANNOTATION_OPTIONS(a)                                                                      \
     {"coco",                                                                                       \
@@ -493,7 +536,7 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
          &(a).paint,                                                                               \
          "FIELDS",                                                                                 \
          NULL,                                                                                     \
-         "--coco: mask (classes) and instances (objects), drawn from polygons and run lengths"},   \
+         "mask (classes) and instances (objects), drawn from polygons and run lengths"},           \
     {                                                                                              \
         "bad-annotations", 0, CLI_TEXT, &(a).bad_annotations, "stop|drop", "stop",                 \
             "what an annotation does that cannot be stored, such as a box without area: make its " \
@@ -547,6 +590,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
         {"on-error", 0, CLI_TEXT, &a.on_error, "stop|skip", "stop", "what a bad image does"},
         CLI_SOURCE_OPTIONS(a.source, 'l'),
         ANNOTATION_OPTIONS(a),
+        DRAWN_OPTIONS(a),
         {"shard-size", 's', CLI_SIZE, &a.shard_nbytes, "SIZE", "1GiB",
          "start a new shard file beyond this"},
         {"commit-size", 0, CLI_SIZE, &a.commit_nbytes, "SIZE", "256MiB",

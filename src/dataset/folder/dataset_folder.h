@@ -188,6 +188,9 @@ enum pst_status psti_dataset_folder_settle(struct psti_folder *folder, struct ps
 /* dataset_folder_yolo.c. After rows are known: an error if texts beside the images hold boxes. */
 enum pst_status psti_dataset_folder_check_yolo(const struct psti_folder *folder,
                                                struct pst_error *err);
+/* dataset_folder_drawn.c. After rows are known: an error if annotations of others lie there. */
+enum pst_status psti_dataset_folder_check_drawn(const struct psti_folder *folder,
+                                                struct pst_error *err);
 /* dataset_folder_colors.c. After columns are known: notes masks that are pictures in colours. */
 enum pst_status psti_dataset_folder_check_colors(struct psti_folder *folder, struct pst_error *err);
 /* What to do about them. */

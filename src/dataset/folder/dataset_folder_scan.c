@@ -194,7 +194,9 @@ static enum pst_status scan(struct psti_folder *folder, struct pst_error *err)
     if (folder->files.n > 0 && !folder->ignore_labels) {
         /* It comes first: what else is wrong with such a folder is no help. */
         enum pst_status yolo = psti_dataset_folder_check_yolo(folder, err);
-        return yolo != PST_OK ? yolo : status;
+        enum pst_status drawn =
+            yolo != PST_OK ? yolo : psti_dataset_folder_check_drawn(folder, err);
+        return drawn != PST_OK ? drawn : status;
     }
     if (status != PST_ERROR_NOT_FOUND || folder->files.n > 0)
         return status;

@@ -235,7 +235,7 @@ static enum pst_status fail_boxes(const struct look *look, struct pst_error *err
     return psti_fail_at(
         err, PST_ERROR_ARGUMENT, "dataset", shown, -1,
         "this looks like a data set of YOLO's: the text holds boxes, which a folder "
-        "of images does not take in. Convert them to COCO JSON "
+        "of images does not take in. Pack it: penstock pack data.yaml DST --yolo "
         "(docs/guide/from-yolo.md), or leave them out (ignore_labels, "
         "--ignore-labels)");
 }

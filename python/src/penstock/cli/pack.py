@@ -1,4 +1,4 @@
-"""The verb pack where the source has annotations of others: --coco, --voc, --citypersons. The program has checked the
+"""The verb pack where the source has annotations of others: --coco to --roboflow. The program has checked the
 options; what goes without them was refused there."""
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--coco")
     parser.add_argument("--voc", action="store_true")
     parser.add_argument("--citypersons", action="store_true")
+    for kind in ("yolo", "cvat", "labelme", "roboflow"):
+        parser.add_argument(f"--{kind}", action="store_true")
     parser.add_argument("--split")
     parser.add_argument("--paint")
     parser.add_argument("--bad-annotations", default="stop", choices=("stop", "drop"))
@@ -43,6 +45,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+_NOTICES = {
+    "background": "{count} images have no boxes and are stored as backgrounds ({name}), the first {first}",
+    "label_alone": "{count} label files have no image and are left out, the first {first}",
+    "left_out_form": "{count} images are of a form that is not read and left out, the first {first}: convert them to PNG or JPEG",
+    "no_split": "the folder of the split {first} is not there: it is left out",
+    "polygons": "{count} label files have polygons, of which the boxes alone are stored, the first {first}: --paint mask,instances "
+                "draws them",
+    "attributes": "{count} attributes are left out, the first {first}",
+    "other_json": "{count} JSON files are none of Labelme and left out, the first {first}",
+}
+
+
 def _notice(notice: dict[str, Any]) -> str:
     count, first = notice["count"], shown(notice["first"])
     if notice["kind"] == "counted_from_0":
@@ -50,6 +64,8 @@ def _notice(notice: dict[str, Any]) -> str:
             f"boxes of {count} file{'s' * (count != 1)} begin at pixel 0, the first {first}: VOC counts from 1, so a file that "
             "counts from 0 has all its boxes moved by one pixel up and to the left"
         )
+    if notice["kind"] in _NOTICES:
+        return _NOTICES[notice["kind"]].format(count=count, first=first, name=shown(notice["name"]))
     return f"{count} images are not annotated and left out, the first {first}"
 
 
@@ -104,6 +120,10 @@ def pack_verb(arguments: Sequence[str]) -> int:
             coco=given.coco,
             voc=given.voc,
             citypersons=given.citypersons,
+            yolo=given.yolo,
+            cvat=given.cvat,
+            labelme=given.labelme,
+            roboflow=given.roboflow,
             split=given.split,
             paint=words_of(given.paint) or (),
             bad_annotations="drop" if given.bad_annotations == "drop" else "raise",

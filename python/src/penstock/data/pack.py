@@ -25,7 +25,7 @@ def _form_numbers(forms: Sequence[str] | None) -> list[int]:
 
 def _one_path(source: Paths) -> str:
     if not isinstance(source, (str, os.PathLike)):
-        raise ArgumentError("coco, voc and citypersons take one folder of images")
+        raise ArgumentError("coco, voc, citypersons and the like take one folder of images")
     return os.fspath(source)
 
 
@@ -58,6 +58,10 @@ def pack(
     coco: Path | None = None,
     voc: bool = False,
     citypersons: bool = False,
+    yolo: bool = False,
+    cvat: bool = False,
+    labelme: bool = False,
+    roboflow: bool = False,
     split: str | None = None,
     paint: Sequence[str] = (),
     bad_annotations: str = "raise",
@@ -107,35 +111,38 @@ def pack(
             images. The original pixels are not kept. Not with ``plan`` or ``resume``.
         coco, voc, citypersons: a file of COCO JSON, with the folder of its images as ``source``; or ``source`` has the
             layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
-        split: with ``voc`` and ``citypersons``, and of files of others: the samples of one split, such as "train".
-        paint: with ``coco``: "mask" (classes) and "instances" (objects) are drawn from polygons and run lengths.
+        yolo, cvat, labelme, roboflow: ``source`` is ``data.yaml`` of YOLO or its folder; an unpacked export of CVAT for
+            images 1.1 or its XML; a folder of images with JSON files of Labelme; an unpacked export of Roboflow.
+        split: with ``voc``, ``citypersons``, ``yolo``, ``cvat`` (subset) and ``roboflow``, and of files of others: the samples of one split, such as "train".
+        paint: with ``coco``, ``yolo``, ``cvat``, ``labelme`` and ``roboflow``: "mask" (classes) and "instances" (objects) are drawn from polygons and run lengths.
         bad_annotations: an annotation that cannot be stored, as a box without area: "raise": its sample is a bad one;
             "drop": it is left out and listed in the report's ``dropped``.
         fields: of files of others: as for :class:`Dataset`.
 
-    coco, voc, citypersons, paint and bad_annotations are explained in docs/imports.md, and what they go with.
+    coco to roboflow, paint and bad_annotations are explained in docs/imports.md, and what they go with.
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True``, else with the same arguments."""
     forms, mask_forms, paint = _options.words(forms), _options.words(mask_forms), _options.words(paint) or ()
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
-    if coco is not None or voc or citypersons:
+    drawn = [name for name, on in (("yolo", yolo), ("cvat", cvat), ("labelme", labelme), ("roboflow", roboflow)) if on]
+    if coco is not None or voc or citypersons or drawn:
         others = {
             "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append, "fields": fields,
             "ignore_labels": ignore_labels, "verify_samples": verify_samples or verify_pixels, "masks": masks,
             "add_classes": add_classes, "plan": plan, "resize": resize,
         }  # fmt: skip
         if wrong := [name for name, value in others.items() if value]:
-            raise ArgumentError(f"coco, voc and citypersons go without {', '.join(wrong)}: pack, then change the data set")
+            raise ArgumentError(f"coco, voc, citypersons and the like go without {', '.join(wrong)}: pack, then change the data set")
         return _pack_annotated(
             _one_path(source),
             os.fspath(destination),
-            (None if coco is None else os.fspath(coco), voc, citypersons),
+            (None if coco is None else os.fspath(coco), voc, citypersons, drawn),
             (split, tuple(paint), bad_annotations, made_for),
             (forms, mask_forms, tier, effort, max_error),
             resume=resume, skip=skip, num_workers=num_workers, shard_size=shard_size, commit_size=commit_size, progress=progress,
         )  # fmt: skip
     if paint or bad_annotations != "raise":
-        raise ArgumentError("paint and bad_annotations go with coco, voc or citypersons")
+        raise ArgumentError("paint and bad_annotations go with coco, voc or citypersons, yolo, cvat, labelme or roboflow")
     if gives_pli and not append and plan is None and resize is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
         raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
     bad: list[dict[str, Any]] = []
@@ -179,7 +186,7 @@ def pack(
 def _pack_annotated(
     source: str,
     destination: str,
-    kind: tuple[str | None, bool, bool],
+    kind: tuple[str | None, bool, bool, Sequence[str]],
     reading: tuple[str | None, tuple[str, ...], str, str | None],
     storing: tuple[Sequence[str] | None, Sequence[str] | None, str | None, int | None, int],
     **how: Any,

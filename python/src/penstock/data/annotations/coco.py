@@ -92,6 +92,22 @@ def _order(of_id: int | str) -> tuple[bool, Any]:
     return isinstance(of_id, str), of_id
 
 
+def _without_groups(found: dict[str, Any]) -> list[Any]:
+    """Returns the categories but for those that only group others, and have the name of one of them: exports of Roboflow have
+    such a first category, of no annotation, where a class is called as the project."""
+    used = {annotation.category for annotation in found["annotations"]
+            if isinstance(annotation, _Annotation) and isinstance(annotation.category, (int, float, str))}
+    categories = [each for each in found["categories"] if isinstance(each, dict)]
+
+    def is_group(each: Any) -> bool:
+        if not isinstance(each, dict) or each.get("supercategory") != "none" or not isinstance(each.get("id"), (int, float, str)):
+            return False
+        same = [other for other in categories if other is not each and other.get("name") == each.get("name")]
+        return each["id"] not in used and any(other.get("supercategory") == each.get("name") for other in same)
+
+    return [each for each in found["categories"] if not is_group(each)]
+
+
 class Coco:
     """One file of annotations and the folder of its images."""
 
@@ -99,7 +115,7 @@ class Coco:
         self.folder, self._path, self._given = folder, path, given
         self.early = Drops(given.drop)
         found = _parse(path, bool(given.paint))
-        self._read_categories(found["categories"])
+        self._read_categories(_without_groups(found))
         self._read_images(found["images"])
         self._sort(found["annotations"])
         left_out = [name for name in listed(folder) if is_image_name(name) and name not in self._images]

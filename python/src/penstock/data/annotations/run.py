@@ -1,4 +1,4 @@
-"""Packs annotated data sets in foreign formats: COCO JSON, Pascal VOC, CityPersons. A module for each format reads its
+"""Packs annotated data sets in foreign formats, from COCO JSON to YOLO. A module for each format reads its
 files. This one has the packing loop, whose threads prepare samples ahead of a single writer."""
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class _Ready:
 
 def _prepare(source: Source, writer: Writer, name: str, made_for: str | None, drop: bool) -> _Ready:
     path = os.path.join(source.folder, name)
-    data = read_file(path, "image")
+    embedded = getattr(source, "embedded", None)
+    data = (None if embedded is None else embedded(name)) or read_file(path, "image")
     try:
         head = image.probe(data, ignore_orientation=made_for == "stored")
         drops = Drops(drop)
@@ -225,16 +226,41 @@ def image_field(
     return Image(named, tier=tier or "small", effort=3 if effort is None else effort, max_error=max_error)
 
 
+_DRAWN = ("yolo", "cvat", "labelme", "roboflow")  # they may have polygons
+
+
+def _open_drawn(kind: str, folder: str, given: Given) -> Source:
+    if given.split is not None and kind == "labelme":
+        raise ArgumentError("split goes without labelme: pack the folder of one split")
+    if kind == "yolo":
+        from .yolo import Yolo
+
+        return Yolo(folder, given)
+    if kind == "cvat":
+        from .cvat import Cvat
+
+        return Cvat(folder, given)
+    if kind == "labelme":
+        from .labelme import Labelme
+
+        return Labelme(folder, given)
+    from .roboflow import open_export
+
+    return open_export(folder, given)
+
+
 def open_source(
-    folder: str, given: Given, coco: str | None, voc: bool, citypersons: bool
+    folder: str, given: Given, coco: str | None, voc: bool, citypersons: bool, kinds: Sequence[str] = ()
 ) -> Source:
     """Reads the annotations."""
-    if (coco is not None) + voc + citypersons != 1:
-        raise ArgumentError("one of coco, voc and citypersons says what the annotations are")
+    if (coco is not None) + voc + citypersons + len(kinds) != 1:
+        raise ArgumentError("one of coco, voc, citypersons and " + ", ".join(_DRAWN) + " says what the annotations are")
+    if kinds:
+        return _open_drawn(kinds[0], folder, given)
     if given.split is not None and coco is not None:
         raise ArgumentError("split goes with voc and citypersons: a file of COCO is one split")
     if given.paint and coco is None:
-        raise ArgumentError("paint goes with coco: the others have no polygons")
+        raise ArgumentError("paint goes with coco, yolo, cvat, labelme and roboflow: the others have no polygons")
     if coco is not None:
         from .coco import Coco
 

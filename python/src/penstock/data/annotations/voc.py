@@ -37,8 +37,9 @@ class _Refused(Exception):
     pass
 
 
-def parse_xml(data: bytes, path: str) -> ET.Element:
-    """Parses XML that declares no document type, so that it has no entities of its own and no other files."""
+def parse_xml(data: bytes, path: str, line_name: str | None = None) -> ET.Element:
+    """Parses XML that declares no document type, so that it has no entities of its own and no other files. Each element gets
+    the number of its line as the attribute `line_name`, which should be no name of XML."""
 
     def bad(text: str, offset: int | None = None) -> CorruptError:
         return CorruptError(f"{path!r}: {text}", text=text, file=path, offset=offset)
@@ -51,6 +52,8 @@ def parse_xml(data: bytes, path: str) -> ET.Element:
         depth += 1
         if depth > _DEPTH:
             raise _Refused(f"elements are nested more than {_DEPTH} deep")
+        if line_name is not None:
+            attributes[line_name] = str(parser.CurrentLineNumber)
         builder.start(name, attributes)
 
     def end(name: str) -> None:

@@ -1,0 +1,150 @@
+"""Shapes that people draw on images, as the fields of a sample: boxes with classes, points and lines, painted masks.
+
+A shape with an area (rectangle, polygon, ellipse, mask) is a box. One without (point, line) is a row of points for each of its points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import LimitError
+from ..schema import Array, Boxes, FieldSpec, Keypoints
+from .given import AnnotationError, Drops, Given, box_problem, boxes_array
+from .regions import RegionError, from_polygons, paint, painting_order
+
+KINDS = ["rectangle", "polygon", "ellipse", "mask"]
+POINT_KINDS = ["points", "polyline", "skeleton"]
+_PAINTED_MAX = 1 << 28
+_REACH = 1e7  # of a coordinate, in pixels
+
+
+@dataclass
+class Shape:
+    """One shape, in pixels. `problem`: why it cannot be stored."""
+
+    what: str  # for messages: "shape 3 (cat)"
+    label: str
+    kind: str = ""
+    box: list[float] | None = None
+    outline: list[float] | None = None  # x0, y0, x1, y1, ...
+    region: Callable[[int, int], Any] | None = None  # of (height, width): what is painted in place of the outline
+    points: list[tuple[float, float, float]] = field(default_factory=list)  # x, y, visibility
+    extra: dict[str, int] = field(default_factory=dict)  # a number for each further field
+    problem: str | None = None
+
+
+def around(outline: Sequence[float]) -> list[float]:
+    """Returns the smallest box around x0, y0, x1, y1, ..."""
+    return [min(outline[0::2]), min(outline[1::2]), max(outline[0::2]), max(outline[1::2])]
+
+
+def far(values: Sequence[float]) -> bool:
+    """True if a coordinate lies so far away that it is none."""
+    return any(not -_REACH <= value <= _REACH for value in values)
+
+
+class Fields:
+    """Which fields the samples of a source have, and how shapes become their values."""
+
+    def __init__(self, given: Given, classes: list[str], extra: Sequence[str], *, has_points: bool) -> None:
+        self.given, self.classes, self.extra, self.has_points = given, classes, list(extra), has_points
+        self._number = {name: i for i, name in enumerate(classes)}
+
+    def schema(self) -> dict[str, FieldSpec]:
+        made_for = self.given.made_for
+        schema: dict[str, FieldSpec] = {
+            "boxes": Boxes(made_for),
+            "labels": Array("int64", classes=self.classes),
+            "shapes": Array("uint8", classes=KINDS),
+            **{name: Array("int64") for name in self.extra},
+        }
+        if self.has_points:
+            schema["points"] = Keypoints(made_for, pairs=[])
+            schema["point_labels"] = Array("int64", classes=self.classes)
+            schema["point_shapes"] = Array("uint8", classes=POINT_KINDS)
+            schema["point_sets"] = Array("int64")
+        for name in self.given.paint:
+            schema[name] = self.given.mask("pli")
+        return schema
+
+    def number(self, label: str) -> int:
+        return self._number[label]
+
+    def values(self, shapes: Sequence[Shape], height: int, width: int, path: str, drops: Drops) -> dict[str, Any]:
+        import numpy as np
+
+        kept: list[tuple[Shape, Any]] = []
+        sets: list[Shape] = []
+        for shape in shapes:
+            try:
+                if shape.points and shape.problem is None:
+                    sets.append(shape)
+                else:
+                    kept.append((shape, self._region(shape, height, width)))
+            except ValueError as error:
+                text = f"{shape.what}: {error}"
+                drops.add(AnnotationError(f"{path!r}: {text}", text=text, file=path))
+        labels = [self._number[shape.label] for shape, _ in kept]
+        values = {
+            "boxes": boxes_array([shape.box for shape, _ in kept if shape.box is not None]),
+            "labels": np.array(labels, np.int64),
+            "shapes": np.array([KINDS.index(shape.kind) for shape, _ in kept], np.uint8),
+            **{name: np.array([shape.extra.get(name, 0) for shape, _ in kept], np.int64) for name in self.extra},
+        }
+        if self.has_points:
+            values.update(self._points(sets))
+        values.update(painted([region for _, region in kept], labels, (height, width), self.given, len(self.classes)))
+        return values
+
+    def _region(self, shape: Shape, height: int, width: int) -> Any:
+        if shape.problem is not None:
+            raise ValueError(shape.problem)
+        wrong = "is missing" if shape.box is None else box_problem(shape.box, height, width)
+        if wrong is not None or shape.box is None:
+            raise ValueError(f"the box {shape.box} {wrong}")
+        if not self.given.paint:
+            return None
+        return drawn(shape.outline, height, width) if shape.region is None else shape.region(height, width)
+
+    def _points(self, sets: Sequence[Shape]) -> dict[str, Any]:
+        import numpy as np
+
+        rows = [(point, shape, i) for i, shape in enumerate(sets) for point in shape.points]
+        return {
+            "points": np.array([point for point, _, _ in rows], np.float32).reshape(-1, 3),
+            "point_labels": np.array([self._number[shape.label] for _, shape, _ in rows], np.int64),
+            "point_shapes": np.array([POINT_KINDS.index(shape.kind) for _, shape, _ in rows], np.uint8),
+            "point_sets": np.array([i for _, _, i in rows], np.int64),
+        }
+
+
+def drawn(outline: Sequence[float] | None, height: int, width: int) -> Any:
+    """Returns the pixels of a polygon; None: it has none."""
+    if outline is None:
+        return None
+    try:
+        return from_polygons([list(outline)], height, width)
+    except RegionError as error:
+        raise ValueError(f"the polygon {error}") from None
+
+
+def painted(
+    regions: list[Any], labels: Sequence[int], size: tuple[int, int], given: Given, n_classes: int
+) -> dict[str, Any]:
+    """Returns the maps that are asked for: `mask` of classes, `instances` of objects. 0 is where there is none."""
+    import numpy as np
+
+    if given.paint and len(regions) > 65535:
+        raise LimitError("an instance map has at most 65535 objects")
+    if given.paint and size[0] * size[1] > _PAINTED_MAX:
+        raise LimitError(f"{size[1]} x {size[0]} pixels are too many to paint: {_PAINTED_MAX} are possible")
+    order = painting_order(regions, [0] * len(regions)) if given.paint else []
+    values: dict[str, Any] = {}
+    if "mask" in given.paint:
+        dtype = np.uint8 if n_classes < 255 else np.uint16
+        values["mask"] = paint(((regions[i], labels[i] + 1) for i in order), *size, dtype)
+    if "instances" in given.paint:
+        values["instances"] = paint(((regions[i], i + 1) for i in order), *size, np.uint16)
+    return values

@@ -1,0 +1,99 @@
+/* dataset_folder_drawn.c - tells whether a folder of images has annotations of others beside them,
+ * which a data set of the folder would lose, and which option of pack takes them in.
+ *
+ *     annotations.xml                              CVAT for images
+ *     train/_annotations.coco.json, or .csv        exports of Roboflow, and one split of them
+ *     a.json beside a.jpg, a.xml beside a.jpg      Labelme, Pascal VOC
+ *
+ * In: the images that a scan has found. Out: the first file of that kind, by its name and its first
+ * bytes. Files beside some images alone are looked at. One thread, at open. */
+#include "dataset/folder/dataset_folder.h"
+
+#include "base/fail.h"
+#include "base/files/read.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { IMAGES_MAX = 32, HEAD_NBYTES = 4096 };
+
+/* True if the first bytes of the file hold both texts. */
+static bool head_holds(const char *path, const char *one, const char *other)
+{
+    char head[HEAD_NBYTES + 1];
+    struct stat st;
+    int fd;
+    if (psti_open_data(path, "dataset", "the annotations", &fd, &st, NULL) != PST_OK)
+        return false;
+    ssize_t n = psti_read_at(fd, head, HEAD_NBYTES, 0);
+    close(fd);
+    if (n <= 0)
+        return false;
+    head[n] = '\0';
+    return strstr(head, one) != NULL && strstr(head, other) != NULL;
+}
+
+static enum pst_status fail_drawn(const char *path, const char *of, const char *how,
+                                  struct pst_error *err)
+{
+    char shown[PST_ERROR_PATH_CAP];
+    psti_dataset_folder_escape(path, strlen(path), shown, sizeof shown);
+    return psti_fail_at(err, PST_ERROR_ARGUMENT, "dataset", shown, -1,
+                        "this looks like annotations of %s, which a folder of images does not take "
+                        "in. Pack them: penstock pack SRC DST %s (docs/imports.md), or leave them "
+                        "out (ignore_labels, --ignore-labels)",
+                        of, how);
+}
+
+/* Looks for files of known names in the folder, and in those of splits. */
+static enum pst_status check_names(const char *root, struct pst_error *err)
+{
+    static const char *const splits[] = {"", "/train", "/valid", "/test"};
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/annotations.xml", root) < PATH_MAX &&
+        head_holds(path, "<annotations", "<"))
+        return fail_drawn(path, "CVAT", "--cvat", err);
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        if (snprintf(path, sizeof path, "%s%s/_annotations.coco.json", root, splits[i]) <
+                PATH_MAX &&
+            head_holds(path, "{", "\""))
+            return fail_drawn(path, "COCO, of an export of Roboflow",
+                              i > 0 ? "--roboflow" : "--coco SRC/_annotations.coco.json", err);
+        if (snprintf(path, sizeof path, "%s%s/_annotations.csv", root, splits[i]) < PATH_MAX &&
+            head_holds(path, "filename", "xmin"))
+            return fail_drawn(path, "an export of Roboflow",
+                              i > 0 ? "--roboflow" : "--roboflow, SRC the folder above", err);
+    }
+    return PST_OK;
+}
+
+/* Looks for a file with the name of an image, whose path it is. */
+static enum pst_status check_beside(const char *image, struct pst_error *err)
+{
+    char path[PATH_MAX];
+    const char *name = strrchr(image, '/'), *dot = strrchr(name == NULL ? image : name, '.');
+    int stem = dot == NULL ? (int)strlen(image) : (int)(dot - image);
+    if (snprintf(path, sizeof path, "%.*s.json", stem, image) < PATH_MAX &&
+        head_holds(path, "\"shapes\"", "\"version\""))
+        return fail_drawn(path, "Labelme", "--labelme", err);
+    if (snprintf(path, sizeof path, "%.*s.xml", stem, image) < PATH_MAX &&
+        head_holds(path, "<annotation>", "<filename>"))
+        return fail_drawn(path, "Pascal VOC", "--voc, or --roboflow for all splits of an export",
+                          err);
+    return PST_OK;
+}
+
+enum pst_status psti_dataset_folder_check_drawn(const struct psti_folder *folder,
+                                                struct pst_error *err)
+{
+    char path[PATH_MAX];
+    size_t n = folder->files.n, step = n > IMAGES_MAX ? n / IMAGES_MAX : 1;
+    enum pst_status status = check_names(folder->path, err);
+    for (size_t i = 0; status == PST_OK && i < n; i += step) {
+        const char *name = psti_dataset_files_name(&folder->files, i);
+        if (snprintf(path, sizeof path, "%s/%s", folder->path, name) < PATH_MAX)
+            status = check_beside(path, err);
+    }
+    return status;
+}
