@@ -34,7 +34,8 @@ SHAPES = """<box label="dog" xtl="5" ytl="6" xbr="25" ybr="16.5" occluded="1"><a
 <mask label="dog" rle="1, 2, 3, 2, 0, 1" left="30" top="10" width="3" height="3"/>
 <ellipse label="cat" cx="40" cy="20" rx="6" ry="4"/>
 <polyline label="cat" points="1,2;3,4"/><points label="dog" points="7,8"/>
-<skeleton label="cat"><points label="1" outside="0" occluded="1" points="5,5"/><points label="2" outside="1" points="6,6"/></skeleton>
+<skeleton label="cat">
+<points label="1" outside="0" occluded="1" points="5,5"/><points label="2" outside="1" points="6,6"/></skeleton>
 <tag label="dog"/>"""
 
 
@@ -76,8 +77,10 @@ def test_cvat_turned_boxes_and_subsets(tmp_path):
 
 
 @pytest.mark.parametrize(("shape", "text"), [
-    ('<box label="dog" xtl="a" ytl="6" xbr="25" ybr="16"/>', "xtl is 'a'"), ('<box label="dog" xtl="5" ytl="6" xbr="25"/>', "ybr is None"),
-    ('<box label="dog" xtl="nan" ytl="6" xbr="25" ybr="16"/>', "'nan'"), ('<box label="dog" xtl="5" ytl="6" xbr="5" ybr="16"/>', "no area"),
+    ('<box label="dog" xtl="a" ytl="6" xbr="25" ybr="16"/>', "xtl is 'a'"),
+    ('<box label="dog" xtl="5" ytl="6" xbr="25"/>', "ybr is None"),
+    ('<box label="dog" xtl="nan" ytl="6" xbr="25" ybr="16"/>', "'nan'"),
+    ('<box label="dog" xtl="5" ytl="6" xbr="5" ybr="16"/>', "no area"),
     ('<box label="dog" xtl="9" ytl="6" xbr="5" ybr="16"/>', "negative"), ('<box xtl="5" ytl="6" xbr="25" ybr="16"/>', "no label"),
     ('<box label="dog" xtl="500" ytl="6" xbr="525" ybr="16"/>', "outside of the image"),
     ('<polygon label="dog" points="1,1;2,2"/>', "3 are expected"), ('<polygon label="dog" points="1,1;2;3,3"/>', "'2', x,y"),
@@ -103,10 +106,10 @@ def test_bad_cvat_files(tmp_path):
 
     fails("DOCTYPE", cvat(tmp_path / "a", image(0, SHAPES), head=LAUGHS))
     fails("tracks of a video", cvat(tmp_path / "b", "<track/>"))
-    fails("line 4: image 'images/0.jpg' is there twice|line 10|line 13", cvat(tmp_path / "c", image(0, SHAPES) + image(0, "")))
+    fails("line 14: image 'images/0.jpg' is there twice", cvat(tmp_path / "c", image(0, SHAPES) + image(0, "")))
     fails("no path within", cvat(tmp_path / "d", image(0, SHAPES).replace("0.jpg", "../0.jpg")))
     fails("no path within", cvat(tmp_path / "e", image(0, SHAPES).replace("0.jpg", "/etc/0.jpg")))
-    fails("60 x 40|61", cvat(tmp_path / "f", image(0, SHAPES).replace(f'width="{W}"', 'width="61"')))
+    fails("is 61 x 40 pixels there", cvat(tmp_path / "f", image(0, SHAPES).replace(f'width="{W}"', 'width="61"')))
     fails("images/9.jpg", cvat(tmp_path / "g", image(9, SHAPES)))
     fails("there is no image", cvat(tmp_path / "h", ""))
     fails("width is 'x'", cvat(tmp_path / "i", image(0, SHAPES).replace(f'width="{W}"', 'width="x"')))
@@ -172,7 +175,8 @@ def test_labelme(tmp_path):
     (shape("polygon", [[1, 1], [2, "x"], [3, 3]]), "no [x, y]"), (shape("circle", [[1, 1], [1, 1]]), "no area"),
     (shape("rectangle", [[5, 6], [float("nan"), 9]]), "finite"), (shape("rectangle", [[5, 6], [1e300, 9]]), "10 million"),
     (shape("rectangle", [[500, 6], [510, 9]]), "outside of the image"), (shape("star", [[5, 6]]), "'star' is none"),
-    (shape("rectangle", [[5, 6], [7, 9]], group_id="x"), "group_id is 'x'"), (shape("rectangle", [[5, 6], [7, 9]], label=5), "no label"),
+    (shape("rectangle", [[5, 6], [7, 9]], group_id="x"), "group_id is 'x'"),
+    (shape("rectangle", [[5, 6], [7, 9]], label=5), "no label"),
     (shape("mask", [[1, 1], [2, 2]]), "has no mask"), (shape("mask", [[1, 1], [2, 2]], mask="###"), "no PNG"),
     (shape("mask", [[1, 1], [9, 9]], mask="BITS"), "3 x 2 pixels"), ("x", "no label"), (shape("point", 5), "no list"),
     (shape("mask", [[58, 1], [60, 2]], mask="BITS"), "beyond the image"),

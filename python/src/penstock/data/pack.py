@@ -113,8 +113,10 @@ def pack(
             layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
         yolo, cvat, labelme, roboflow: ``source`` is ``data.yaml`` of YOLO or its folder; an unpacked export of CVAT for
             images 1.1 or its XML; a folder of images with JSON files of Labelme; an unpacked export of Roboflow.
-        split: with ``voc``, ``citypersons``, ``yolo``, ``cvat`` (subset) and ``roboflow``, and of files of others: the samples of one split, such as "train".
-        paint: with ``coco``, ``yolo``, ``cvat``, ``labelme`` and ``roboflow``: "mask" (classes) and "instances" (objects) are drawn from polygons and run lengths.
+        split: with ``voc``, ``citypersons``, ``yolo``, ``cvat`` (subset) and ``roboflow``, and of files of others: the
+            samples of one split, such as "train".
+        paint: with ``coco``, ``yolo``, ``cvat``, ``labelme`` and ``roboflow``: "mask" (classes) and "instances" (objects)
+            are drawn from polygons and run lengths.
         bad_annotations: an annotation that cannot be stored, as a box without area: "raise": its sample is a bad one;
             "drop": it is left out and listed in the report's ``dropped``.
         fields: of files of others: as for :class:`Dataset`.
@@ -132,7 +134,7 @@ def pack(
             "add_classes": add_classes, "plan": plan, "resize": resize,
         }  # fmt: skip
         if wrong := [name for name, value in others.items() if value]:
-            raise ArgumentError(f"coco, voc, citypersons and the like go without {', '.join(wrong)}: pack, then change the data set")
+            raise ArgumentError(f"coco, voc and the like go without {', '.join(wrong)}: pack, then change the data set")
         return _pack_annotated(
             _one_path(source),
             os.fspath(destination),

@@ -1,1 +1,1 @@
-"""Readers of annotations in foreign formats (COCO JSON, Pascal VOC, CityPersons, YOLO, CVAT, Labelme, Roboflow), and the packing of what they read."""
+"""Readers of annotations in foreign formats (COCO JSON, VOC, CityPersons, YOLO, CVAT, Labelme), and the packing of these."""

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...base.files import read_file
-from ...errors import ArgumentError, CorruptError, NotFoundError
+from ...errors import CorruptError, NotFoundError
 from ..schema import Array, FieldSpec, Text
-from .given import AnnotationError, Drops, Given, is_image_name, is_text, listed, number, size_problem, tidy_path
+from .given import Drops, Given, is_image_name, is_text, listed, number, size_problem, tidy_path
 from .regions import RegionError, from_counts
 from .shapes import Fields, Shape, around, far
 from .voc import parse_xml

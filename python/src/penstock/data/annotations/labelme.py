@@ -8,9 +8,9 @@ import math
 import os
 from typing import Any
 
-from .. import image
 from ...base.files import parse, read_file
 from ...errors import ArgumentError, CorruptError, NotFoundError, PenstockError
+from .. import image
 from ..schema import FieldSpec
 from .cvat import ellipse, region_of_window
 from .given import Drops, Given, is_image_name, is_text, listed, number, size_problem, tidy_path, whole

@@ -11,7 +11,19 @@ from ...base.files import read_file
 from ...errors import ArgumentError, CorruptError, NotFoundError
 from ..schema import Array, Boxes, FieldSpec, Text
 from .coco import Coco
-from .given import AnnotationError, Drops, Given, Source, box_problem, boxes_array, is_image_name, is_text, listed, number, tidy_path
+from .given import (
+    AnnotationError,
+    Drops,
+    Given,
+    Source,
+    box_problem,
+    boxes_array,
+    is_image_name,
+    is_text,
+    listed,
+    number,
+    tidy_path,
+)
 from .voc import Voc
 from .yolo import Yolo
 
@@ -58,7 +70,7 @@ class Rows:
                 raise self._fault(reader.line_num, f"{len(row)} values, {len(_COLUMNS)} are expected")
             name = tidy_path(row[0].replace("\\", "/"))
             if name is None or not is_text(row[3]):
-                raise self._fault(reader.line_num, f"{row[0]!r} is no path within the folder" if name is None else "there is no class")
+                raise self._fault(reader.line_num, "there is no class" if name else f"{row[0]!r} is no path within the folder")
             self._rows.setdefault(name, []).append((reader.line_num, row))
 
     def names(self) -> list[str]:
@@ -166,6 +178,6 @@ def open_export(folder: str, given: Given) -> Source:
     if given.paint and not all(isinstance(part, Coco) for part in parts.values()):
         raise ArgumentError("paint goes with exports that have polygons: YOLO and COCO")
     if not parts:
-        raise NotFoundError(f"{folder!r}: there is no data.yaml, and no folder train, valid or test with {COCO_NAME}, {CSV_NAME} or "
-                            "XML files: name the folder that the export was unpacked to", dataset=folder)
+        raise NotFoundError(f"{folder!r}: there is no data.yaml, and no folder train, valid or test with {COCO_NAME}, {CSV_NAME} "
+                            "or XML files: name the folder that the export was unpacked to", dataset=folder)
     return Joined(folder, parts, given)

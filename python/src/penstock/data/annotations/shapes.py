@@ -1,6 +1,7 @@
 """Shapes that people draw on images, as the fields of a sample: boxes with classes, points and lines, painted masks.
 
-A shape with an area (rectangle, polygon, ellipse, mask) is a box. One without (point, line) is a row of points for each of its points.
+A shape with an area (rectangle, polygon, ellipse, mask) is a box. One without (point, line) is a row for each of its
+points.
 """
 
 from __future__ import annotations
