@@ -152,7 +152,8 @@ class Labelme:
         """Returns the path of the image: imagePath from the JSON file's folder, or what is embedded."""
         full, given = os.path.join(self.folder, path), found.get("imagePath")
         below = os.path.dirname(path)
-        name = os.path.normpath(os.path.join(below, given.replace("\\", "/"))) if is_text(given) else None
+        stated = given.replace("\\", "/") if isinstance(given, str) and is_text(given) else None
+        name = os.path.normpath(os.path.join(below, stated)) if stated else None
         beside = os.path.normpath(os.path.join(below, os.path.basename(name))) if name else None
         for each in (name, beside):
             if each and tidy_path(each) == each and os.path.exists(os.path.join(self.folder, each)):
