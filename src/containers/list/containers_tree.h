@@ -18,6 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The Python package calls four of these functions (src/penstock.map). */
+#pragma GCC visibility push(default)
+
 enum {
     PSTI_TREE_MAX_NODES = 1 << 22,
     PSTI_TREE_MAX_DEPTH = 64,
@@ -93,5 +96,7 @@ enum pst_status psti_containers_tree_add(struct psti_tree *tree, uint32_t parent
 void psti_containers_tree_put(struct psti_tree *tree, const char *bytes, size_t nbytes);
 /* Writes a code point in UTF-8. Returns its bytes; 0: it is NUL, a surrogate or none. */
 size_t psti_containers_utf8(uint32_t code, char out[4]);
+
+#pragma GCC visibility pop
 
 #endif
