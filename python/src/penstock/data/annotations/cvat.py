@@ -20,8 +20,6 @@ _MOST_BYTES = 1 << 30
 _LINE = " line"  # no attribute of XML has a blank in its name
 _SIDE_MAX = 65535
 _CORNERS = 64  # of an ellipse, where it is painted
-_AREAS = ("box", "polygon", "mask", "ellipse")
-_ROWS = ("points", "polyline", "skeleton")
 
 
 def _number(element: ET.Element, name: str) -> float:
