@@ -2,7 +2,8 @@
  *
  * In: the kind of order, a seed, the number of positions. Out: the sample at a position, and the
  * positions of a rank's batch. Nothing changes after open but the size of a batch, so any thread
- * may call any function. The only tables are copies of the caller's subset, weights and neighbours.
+ * may call any function. The only tables are copies of the caller's subset, weights and neighbours,
+ * and the schedule of a mixture.
  *
  * A permutation of 0..n-1 is a balanced Feistel network of 6 rounds over 2h bits, 4^h >= n, walked
  * until it lands below n (fewer than 4 iterations on average). Its round function folds a half,
@@ -19,7 +20,11 @@
  * `repeats` r > 1: the epochs r*k to r*k + r - 1 follow each other as one run of r*n places, and
  * place g of the run holds the sample at position g / r of epoch k as it would be without
  * repeats. So an epoch has n positions as ever, each sample stands r times side by side, and r
- * epochs hold each sample r times. */
+ * epochs hold each sample r times.
+ *
+ * `mix`: order_mix.c gives each slot of an epoch to a source. Slots are permuted within blocks, and
+ * the samples of a source within each pass over it. Both depend on (seed, epoch) and the number of
+ * the block or pass alone. */
 #include "order/order.h"
 
 #include "base/alloc.h"
@@ -27,6 +32,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/philox.h"
+#include "order/order_mix.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,15 +40,17 @@
 #define FEISTEL_ROUNDS 6
 #define POSITIONS_MAX ((uint64_t)1 << 62)
 #define REPEATS_MAX 65536u
+#define ENDLESS_BLOCK ((uint64_t)1 << 20) /* of an endless mixture without quotas */
 
 /* Values of `sub` for psti_random4 in PSTI_RANDOM_ORDER. */
-enum { KEYS_SAMPLES = 0, KEYS_PAGES = 1, KEYS_WINDOW = 2 };
+enum { KEYS_SAMPLES = 0, KEYS_PAGES = 1, KEYS_WINDOW = 2, KEYS_BLOCK = 3, KEYS_SOURCE = 4 };
 
 struct psti_order {
     enum pst_order kind;
     uint64_t seed;
     uint64_t n;           /* number of positions */
-    uint64_t *indices;    /* u64 (n); NULL: positions are samples */
+    uint64_t *indices;    /* u64 (n_indices); NULL: positions are samples */
+    uint64_t n_indices;   /* n, but for a mixture */
     double *cumulative;   /* f64 (n): running sums of weights, i included; NULL: no weights */
     uint32_t *neighbours; /* u32 (n), PAGES without indices; NULL: positions are samples */
     uint64_t page_samples, window_pages;
@@ -52,6 +60,10 @@ struct psti_order {
     uint64_t n_times; /* neighbouring positions that hold the same sample */
     bool repeats;     /* a sample may stand at several positions, not counting padding */
     uint64_t hash;
+    struct psti_order_schedule schedule; /* of a mixture; without sources: none */
+    uint64_t *starts;                    /* u64 (n_sources): where the samples of each begin */
+    uint64_t *counts;                    /* u64 (n_sources): how many it has */
+    uint64_t block;                      /* slots that are mixed with each other */
 };
 
 struct keys {
@@ -160,6 +172,26 @@ static uint64_t weighted(const struct psti_order *order, uint64_t epoch, uint64_
     return low;
 }
 
+static uint64_t mixed(const struct psti_order *order, uint64_t epoch, uint64_t position)
+{
+    uint64_t slot = position, i_block = position / order->block;
+    bool shuffled = order->kind == PST_ORDER_SHUFFLED;
+    if (shuffled)
+        slot = i_block * order->block + permute(order->block,
+                                                keys_of(order, epoch, i_block, KEYS_BLOCK),
+                                                position % order->block);
+    struct psti_order_drawn drawn = psti_order_schedule_at(&order->schedule, slot);
+    uint64_t n = order->counts[drawn.i_source], place = drawn.n_before % n;
+    if (shuffled) {
+        uint32_t r[4];
+        psti_random4(order->seed, epoch, PSTI_RANDOM_ORDER, drawn.n_before / n, KEYS_SOURCE,
+                     drawn.i_source, r);
+        struct keys keys = {((uint64_t)r[1] << 32) | r[0], ((uint64_t)r[3] << 32) | r[2]};
+        place = permute(n, keys, place);
+    }
+    return order->starts[drawn.i_source] + place;
+}
+
 static enum pst_status check_options(const struct psti_order_options *options, uint64_t n,
                                      struct pst_error *err)
 {
@@ -180,6 +212,11 @@ static enum pst_status check_options(const struct psti_order_options *options, u
         return psti_fail(err, PST_ERROR_ARGUMENT, "order",
                          "repeats are not possible in the page order: its windows hold each sample "
                          "once");
+    if (options->mix) {
+        enum pst_status status = psti_order_check_mix(options, err);
+        if (status != PST_OK)
+            return status;
+    }
     for (uint64_t i = 0; options->indices && i < n; i++)
         if (options->indices[i] >= options->n_samples)
             return psti_fail(err, PST_ERROR_ARGUMENT, "order",
@@ -222,12 +259,78 @@ static enum pst_status copy_neighbours(struct psti_order *order, const uint32_t 
     return PST_OK;
 }
 
+/* Last source that begins at `sample` or before it. */
+static uint32_t source_of(const struct psti_order_mix *mix, uint64_t sample)
+{
+    uint32_t low = 0, high = mix->n_sources;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (mix->firsts[middle] <= sample)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Puts the indices of each source side by side, in the order in which they were given. */
+static enum pst_status split_indices(struct psti_order *order, const struct psti_order_mix *mix,
+                                     struct pst_error *err)
+{
+    uint64_t *split =
+        psti_alloc_array(order->n_indices ? order->n_indices : 1, sizeof *order->indices);
+    if (!split)
+        return psti_fail(err, PST_ERROR_MEMORY, "order", "no memory for %llu indices",
+                         (unsigned long long)order->n_indices);
+    for (uint64_t i = 0; i < order->n_indices; i++)
+        order->counts[source_of(mix, order->indices[i])]++;
+    for (uint32_t k = 1; k < mix->n_sources; k++)
+        order->starts[k] = order->starts[k - 1] + order->counts[k - 1];
+    for (uint64_t i = 0; i < order->n_indices; i++)
+        split[order->starts[source_of(mix, order->indices[i])]++] = order->indices[i];
+    for (uint32_t k = 0; k < mix->n_sources; k++)
+        order->starts[k] -= order->counts[k];
+    psti_free(order->indices);
+    order->indices = split;
+    return PST_OK;
+}
+
+static enum pst_status open_mix(struct psti_order *order, const struct psti_order_options *options,
+                                struct pst_error *err)
+{
+    const struct psti_order_mix *mix = options->mix;
+    uint32_t n = mix->n_sources;
+    enum pst_status status = psti_order_schedule_open(mix->weights, n, &order->schedule, err);
+    if (status != PST_OK)
+        return status;
+    order->starts = psti_calloc(n, sizeof *order->starts);
+    order->counts = psti_calloc(n, sizeof *order->counts);
+    if (!order->starts || !order->counts)
+        return psti_fail(err, PST_ERROR_MEMORY, "order", "no memory for %u sources", n);
+    if (order->indices) {
+        status = split_indices(order, mix, err);
+        if (status != PST_OK)
+            return status;
+    }
+    for (uint32_t k = 0; k < n && !order->indices; k++) {
+        order->starts[k] = mix->firsts[k];
+        order->counts[k] = (k + 1 < n ? mix->firsts[k + 1] : options->n_samples) - mix->firsts[k];
+    }
+    status = psti_order_schedule_end(&order->schedule, order->counts, mix->quota, mix->stop,
+                                     &order->n, err);
+    bool endless = mix->stop == PSTI_ORDER_STOP_NEVER;
+    order->block = mix->quota ? mix->quota : endless ? ENDLESS_BLOCK : order->n;
+    if (endless) /* whole blocks */
+        order->n -= order->n % order->block;
+    return status;
+}
+
 /* Finds out if an index stands in `indices` twice, with a bit for each sample. */
 static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples,
                                     struct pst_error *err)
 {
-    order->repeats =
-        order->n_times > 1 || order->cumulative != NULL || (order->indices && order->n > n_samples);
+    order->repeats = order->n_times > 1 || order->cumulative != NULL ||
+                     order->schedule.n_sources > 0 || (order->indices && order->n > n_samples);
     if (order->repeats || !order->indices)
         return PST_OK;
     unsigned char *seen = psti_calloc((size_t)(n_samples / 8 + 1), 1);
@@ -255,13 +358,20 @@ static uint64_t hash_of(const struct psti_order *order)
     psti_hash_begin(&state);
     psti_hash_update(&state, head, sizeof head);
     if (order->indices)
-        psti_hash_update(&state, order->indices, order->n * sizeof *order->indices);
+        psti_hash_update(&state, order->indices, order->n_indices * sizeof *order->indices);
     if (order->cumulative)
         psti_hash_update(&state, order->cumulative, order->n * sizeof *order->cumulative);
     if (order->neighbours)
         psti_hash_update(&state, order->neighbours, order->n * sizeof *order->neighbours);
     if (order->n_times > 1) /* orders without repeats keep the hash that they had before these */
         psti_hash_update(&state, &order->n_times, sizeof order->n_times);
+    if (order->schedule.n_sources > 0) {
+        uint32_t n = order->schedule.n_sources;
+        const uint64_t mix[4] = {n, order->schedule.period, order->block, order->n};
+        psti_hash_update(&state, mix, sizeof mix);
+        psti_hash_update(&state, order->schedule.parts, n * sizeof *order->schedule.parts);
+        psti_hash_update(&state, order->counts, n * sizeof *order->counts);
+    }
     return psti_hash_end(&state);
 }
 
@@ -289,7 +399,7 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
         return psti_fail(err, PST_ERROR_MEMORY, "order", "no memory for the order");
     order->kind = options->kind;
     order->seed = options->seed;
-    order->n = n;
+    order->n = order->n_indices = n;
     order->batch_size = options->batch_size ? options->batch_size : 1;
     order->drop_last = options->drop_last;
     order->no_epoch_padding = options->no_epoch_padding;
@@ -315,6 +425,11 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
         if (status != PST_OK)
             goto out;
     }
+    if (options->mix) {
+        status = open_mix(order, options, err);
+        if (status != PST_OK)
+            goto out;
+    }
     status = find_repeats(order, options->n_samples, err);
     if (status != PST_OK)
         goto out;
@@ -333,6 +448,9 @@ void psti_order_close(struct psti_order **order)
     psti_free((*order)->indices);
     psti_free((*order)->cumulative);
     psti_free((*order)->neighbours);
+    psti_free((*order)->counts);
+    psti_free((*order)->starts);
+    psti_order_schedule_close(&(*order)->schedule);
     psti_free(*order);
     *order = NULL;
 }
@@ -360,7 +478,9 @@ uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint6
         x = psti_divide_u128(place, order->n_times);
         epoch /= order->n_times;
     }
-    if (order->cumulative)
+    if (order->schedule.n_sources > 0)
+        x = mixed(order, epoch, x);
+    else if (order->cumulative)
         x = weighted(order, epoch, x);
     else if (order->kind == PST_ORDER_SHUFFLED)
         x = permute(order->n, keys_of(order, epoch, 0, KEYS_SAMPLES), x);
@@ -464,7 +584,11 @@ bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint
 
 uint64_t psti_order_nbytes(const struct psti_order *order)
 {
-    return (order->indices ? order->n * sizeof *order->indices : 0) +
+    uint64_t of_slots = order->schedule.period * (uint64_t)sizeof *order->schedule.sources * 2;
+    uint64_t of_sources = order->schedule.n_sources *
+                          (sizeof *order->schedule.parts + (uint64_t)sizeof *order->counts * 2);
+    return of_slots + of_sources +
+           (order->indices ? order->n_indices * sizeof *order->indices : 0) +
            (order->cumulative ? order->n * sizeof *order->cumulative : 0) +
            (order->neighbours ? order->n * sizeof *order->neighbours : 0);
 }

@@ -18,6 +18,26 @@ struct psti_ranks {
     uint32_t rank, world_size;
 };
 
+/* When an epoch of a mixture with weights ends. */
+enum psti_order_stop {
+    PSTI_ORDER_STOP_ALL = 0, /* with the first whole block after which each sample was given */
+    PSTI_ORDER_STOP_FIRST,   /* with the last whole block before a source repeats */
+    PSTI_ORDER_STOP_NEVER,   /* after 2^62 positions */
+};
+
+/* Sources with weights. Source k has the samples from firsts[k] to those of the next one, or to the
+ * end; of a subset, those that are in it, in its order. Of the first t slots of an epoch it has its
+ * share of t, rounded down or up, for every t. A source gives each sample once, then all of them
+ * again in a new order. SHUFFLED mixes the slots within each block; quota 0 mixes the whole epoch
+ * (of an endless one 2^20 at a time), so that batches have their shares only on average. */
+struct psti_order_mix {
+    const uint64_t *firsts; /* u64 (n_sources), [0] is 0, not falling; read during open only */
+    const double *weights;  /* f64 (n_sources), > 0, in any unit; read during open only */
+    uint32_t n_sources;
+    uint32_t quota; /* positions of a block */
+    enum psti_order_stop stop;
+};
+
 struct psti_order_options {
     enum pst_order kind;
     uint64_t seed;
@@ -34,6 +54,8 @@ struct psti_order_options {
     bool no_epoch_padding; /* ranks may differ by one position */
     /* Neighbouring positions that hold the same sample; 0 = 1. Not with PAGES. */
     uint32_t repeats;
+    /* NULL: none. Not with PAGES, `weights` or `repeats`. */
+    const struct psti_order_mix *mix;
 };
 
 enum pst_status psti_order_open(const struct psti_order_options *options, struct psti_order **out,
@@ -44,13 +66,14 @@ void psti_order_set_batch_size(struct psti_order *order, uint32_t batch_size);
 /* PST_ERROR_ARGUMENT unless rank < world_size. */
 enum pst_status psti_order_check_ranks(struct psti_ranks ranks, struct pst_error *err);
 
-/* Positions of an epoch before padding or dropping: n_indices or n_samples. */
+/* Positions of an epoch before padding or dropping: n_indices or n_samples; with `mix` what its
+ * rule gives. */
 uint64_t psti_order_n(const struct psti_order *order);
 /* Sample at position p of an epoch, p < psti_order_n; positions beyond wrap (padding). */
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position);
 /* The draw: a number that tells several positions of one sample apart. It is the position if
- * weights, repeated indices or `repeats` may give a sample several times, else 0. Padding has the
- * draw of the position that it repeats. */
+ * weights, repeated indices, `repeats` or `mix` may give a sample several times, else 0. Padding
+ * has the draw of the position that it repeats. */
 uint64_t psti_order_draw(const struct psti_order *order, uint64_t position);
 /* First position after those that all ranks deliver when an epoch starts at `start`. Padding
  * counts, a dropped tail does not. */
@@ -77,7 +100,7 @@ bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint
 /* The position after the last one of the window of a position; UINT64_MAX: none. */
 uint64_t psti_order_window_end(const struct psti_order *order, uint64_t position);
 
-/* Bytes of the tables that the order keeps: subset, weights, neighbours. */
+/* Bytes of the tables that the order keeps: subset, weights, neighbours, schedule. */
 uint64_t psti_order_nbytes(const struct psti_order *order);
 
 #endif

@@ -1,0 +1,39 @@
+/* order_mix.h - the schedule of a mixture with weights: the source of each slot of an epoch. */
+#ifndef PST_ORDER_ORDER_MIX_H
+#define PST_ORDER_ORDER_MIX_H
+
+#include "order/order.h"
+
+/* One draw: which source, and how often it was drawn in earlier slots of the epoch. */
+struct psti_order_drawn {
+    uint32_t i_source;
+    uint64_t n_before;
+};
+
+struct psti_order_schedule {
+    uint32_t n_sources;
+    uint32_t period;     /* slots after which the sources repeat */
+    uint32_t *parts;     /* u32 (n_sources): slots of a source in one period; the sum is `period` */
+    uint32_t *sources;   /* u32 (period): source of each slot */
+    uint32_t *n_befores; /* u32 (period): slots of the same source before this one */
+};
+
+/* Refuses what `mix` cannot stand beside, and sources that do not follow each other. */
+enum pst_status psti_order_check_mix(const struct psti_order_options *options,
+                                     struct pst_error *err);
+
+/* `weights`: f64 (n_sources). The caller closes `schedule` also after an error. */
+enum pst_status psti_order_schedule_open(const double *weights, uint32_t n_sources,
+                                         struct psti_order_schedule *schedule,
+                                         struct pst_error *err);
+void psti_order_schedule_close(struct psti_order_schedule *schedule);
+struct psti_order_drawn psti_order_schedule_at(const struct psti_order_schedule *schedule,
+                                               uint64_t slot);
+/* Slots of an epoch by the rule `stop`, in whole blocks of `quota` slots; quota 0: any number.
+ * counts: u64 (n_sources), samples of each source, 1 or more. */
+enum pst_status psti_order_schedule_end(const struct psti_order_schedule *schedule,
+                                        const uint64_t *counts, uint32_t quota,
+                                        enum psti_order_stop stop, uint64_t *n_slots,
+                                        struct pst_error *err);
+
+#endif

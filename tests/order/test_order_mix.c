@@ -1,0 +1,443 @@
+/* test_order_mix.c - do sources with weights have exact shares, is each sample given once a pass,
+ * does an epoch end where its rule says, and do ranks and resumes share the order?
+ */
+#include "test.h"
+
+#include "order/order.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SOURCES_MAX = 40, N_STATES = 2000 };
+
+/* Sources of `counts` samples with `weights`. */
+struct mix {
+    uint32_t n;
+    uint64_t counts[SOURCES_MAX], firsts[SOURCES_MAX], n_samples;
+    double weights[SOURCES_MAX];
+    uint64_t wholes[SOURCES_MAX], sum; /* the weights, where they are whole numbers */
+};
+
+static uint64_t random_below(uint64_t *state, uint64_t n)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (*state >> 33) % n;
+}
+
+static struct mix mix_of(uint32_t n, const uint64_t *counts, const uint64_t *wholes)
+{
+    struct mix mix = {.n = n};
+    for (uint32_t k = 0; k < n; k++) {
+        mix.counts[k] = counts[k];
+        mix.firsts[k] = mix.n_samples;
+        mix.n_samples += counts[k];
+        mix.wholes[k] = wholes[k];
+        mix.weights[k] = (double)wholes[k];
+        mix.sum += wholes[k];
+    }
+    return mix;
+}
+
+static struct mix random_mix(uint64_t *state, uint64_t most_weight)
+{
+    uint64_t counts[SOURCES_MAX], wholes[SOURCES_MAX];
+    uint32_t n = 1 + (uint32_t)random_below(state, random_below(state, 2) ? 4 : SOURCES_MAX);
+    for (uint32_t k = 0; k < n; k++) {
+        counts[k] = 1 + random_below(state, 30);
+        wholes[k] = 1 + random_below(state, random_below(state, 3) ? 9 : most_weight);
+    }
+    return mix_of(n, counts, wholes);
+}
+
+static enum pst_status try_open(const struct mix *mix, struct psti_order_options options,
+                                uint32_t quota, enum psti_order_stop stop,
+                                struct psti_order **order, struct pst_error *err)
+{
+    struct psti_order_mix given = {mix->firsts, mix->weights, mix->n, quota, stop};
+    options.n_samples = mix->n_samples;
+    options.mix = &given;
+    return psti_order_open(&options, order, err);
+}
+
+static struct psti_order *open_mix(const struct mix *mix, enum pst_order kind, uint64_t seed,
+                                   uint32_t quota, enum psti_order_stop stop)
+{
+    struct psti_order *order = NULL;
+    struct pst_error err;
+    struct psti_order_options options = {.kind = kind, .seed = seed, .batch_size = 4};
+    assert_ok(try_open(mix, options, quota, stop, &order, &err));
+    return order;
+}
+
+static uint32_t source_of(const struct mix *mix, uint64_t sample)
+{
+    uint32_t k = 0;
+    assert_true(sample < mix->n_samples);
+    while (k + 1 < mix->n && mix->firsts[k + 1] <= sample)
+        k++;
+    return k;
+}
+
+/* After t slots each source has its share of t, rounded down or up. */
+static void assert_shares(const struct mix *mix, const uint64_t *had, uint64_t t)
+{
+    for (uint32_t k = 0; k < mix->n; k++) {
+        uint64_t exact = t * mix->wholes[k];
+        assert_true(had[k] * mix->sum < exact + mix->sum);
+        assert_true(exact < had[k] * mix->sum + mix->sum);
+    }
+}
+
+/* Every prefix, for many weights, most of them below one slot of a block. */
+static void test_prefixes(void **state)
+{
+    uint64_t random = 1;
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        struct mix mix = random_mix(&random, 700);
+        struct psti_order *order =
+            open_mix(&mix, PST_ORDER_SEQUENTIAL, 0, 1, PSTI_ORDER_STOP_NEVER);
+        uint64_t had[SOURCES_MAX] = {0};
+        for (uint64_t t = 0; t < 2 * mix.sum + 5; t++) {
+            uint64_t sample = psti_order_sample(order, 0, t);
+            uint32_t k = source_of(&mix, sample);
+            assert_int_equal(sample - mix.firsts[k], had[k] % mix.counts[k]);
+            had[k]++;
+            assert_shares(&mix, had, t + 1);
+        }
+        psti_order_close(&order);
+    }
+}
+
+/* A shuffled epoch: shares after each block, and each pass over a source gives each sample once. */
+static void assert_epoch(const struct mix *mix, const struct psti_order *order, uint64_t epoch,
+                         uint32_t quota)
+{
+    uint64_t had[SOURCES_MAX] = {0}, n = psti_order_n(order);
+    uint32_t *times = calloc(mix->n_samples, sizeof *times);
+    for (uint64_t p = 0; p < n; p++) {
+        uint64_t sample = psti_order_sample(order, epoch, p);
+        times[sample]++;
+        had[source_of(mix, sample)]++;
+        assert_int_equal(psti_order_draw(order, p), p);
+        if ((p + 1) % quota)
+            continue;
+        assert_shares(mix, had, p + 1);
+        for (uint64_t s = 0; s < mix->n_samples; s++) {
+            uint32_t k = source_of(mix, s);
+            assert_true(times[s] == had[k] / mix->counts[k] ||
+                        times[s] == (had[k] + mix->counts[k] - 1) / mix->counts[k]);
+        }
+    }
+    free(times);
+}
+
+/* The rule, slot by slot: the end of the first block after which all gave all, and of the last one
+ * before a source repeats. */
+static void find_ends(const struct mix *mix, uint32_t quota, uint64_t *all, uint64_t *first)
+{
+    struct psti_order *order = open_mix(mix, PST_ORDER_SEQUENTIAL, 0, 1, PSTI_ORDER_STOP_NEVER);
+    uint64_t had[SOURCES_MAX] = {0};
+    bool whole = false, twice = false;
+    *all = *first = 0;
+    for (uint64_t t = 0; !whole; t += quota) {
+        whole = true;
+        for (uint64_t i = t; i < t + quota; i++)
+            had[source_of(mix, psti_order_sample(order, 0, i))]++;
+        for (uint32_t k = 0; k < mix->n; k++) {
+            whole = whole && had[k] >= mix->counts[k];
+            twice = twice || had[k] > mix->counts[k];
+        }
+        *first = twice ? *first : t + quota;
+        *all = t + quota;
+    }
+    psti_order_close(&order);
+}
+
+static void test_blocks_and_ends(void **state)
+{
+    uint64_t random = 2;
+    int n_refused = 0;
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        struct mix mix = random_mix(&random, 60);
+        uint32_t quota = 1 + (uint32_t)random_below(&random, 20);
+        uint64_t all, first;
+        find_ends(&mix, quota, &all, &first);
+        struct psti_order *order =
+            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, quota, PSTI_ORDER_STOP_ALL);
+        assert_int_equal(psti_order_n(order), all);
+        assert_epoch(&mix, order, (uint64_t)i % 3, quota);
+        psti_order_close(&order);
+        struct pst_error err;
+        struct psti_order_options options = {.kind = PST_ORDER_SHUFFLED};
+        enum pst_status status =
+            try_open(&mix, options, quota, PSTI_ORDER_STOP_FIRST, &order, &err);
+        assert_int_equal(status, first ? PST_OK : PST_ERROR_ARGUMENT);
+        n_refused += !first;
+        if (first)
+            assert_int_equal(psti_order_n(order), first);
+        psti_order_close(&order);
+    }
+    assert_true(n_refused > 0 && n_refused < 200);
+}
+
+/* 7 : 3 in blocks of 10: each has 7 and 3, whichever way the weights are written. */
+static void test_exact(void **state)
+{
+    static const double forms[][2] = {{7, 3}, {0.7, 0.3}, {70, 30}, {7e-30, 3e-30}, {7e30, 3e30}};
+    struct mix mix = mix_of(2, (uint64_t[]){1000, 50}, (uint64_t[]){7, 3});
+    uint64_t hash = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        memcpy(mix.weights, forms[i], sizeof forms[i]);
+        struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 9, 10, PSTI_ORDER_STOP_ALL);
+        assert_int_equal(psti_order_n(order), 1430); /* 1,000 / 7 blocks, rounded up */
+        for (uint64_t p = 0; p < psti_order_n(order); p += 10) {
+            int n_first = 0;
+            for (uint64_t x = p; x < p + 10; x++)
+                n_first += psti_order_sample(order, 4, x) < 1000;
+            assert_int_equal(n_first, 7);
+        }
+        assert_true(i == 0 || hash == psti_order_hash(order));
+        hash = psti_order_hash(order);
+        psti_order_close(&order);
+    }
+}
+
+/* Equal weights: each source in turn, the lower number first. */
+static void test_ties(void **state)
+{
+    uint64_t counts[7], wholes[7];
+    (void)state;
+    for (uint32_t k = 0; k < 7; k++)
+        counts[k] = 5, wholes[k] = 3;
+    struct mix mix = mix_of(7, counts, wholes);
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SEQUENTIAL, 0, 3, PSTI_ORDER_STOP_ALL);
+    assert_int_equal(psti_order_n(order), 36);
+    for (uint64_t p = 0; p < 35; p++)
+        assert_int_equal(psti_order_sample(order, 0, p), p % 7 * 5 + p / 7);
+    psti_order_close(&order);
+}
+
+/* Weights without a small common denominator keep their shares to 2^-20. */
+static void test_irrational(void **state)
+{
+    struct mix mix = mix_of(3, (uint64_t[]){10, 20, 30}, (uint64_t[]){1, 1, 1});
+    const double weights[3] = {sqrt(2), acos(-1), 1e-5};
+    uint64_t had[3] = {0}, n = 3000000;
+    (void)state;
+    memcpy(mix.weights, weights, sizeof weights);
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SEQUENTIAL, 0, 0, PSTI_ORDER_STOP_NEVER);
+    double sum = weights[0] + weights[1] + weights[2];
+    for (uint64_t t = 0; t < n; t++)
+        had[source_of(&mix, psti_order_sample(order, 0, t))]++;
+    for (int k = 0; k < 3; k++)
+        assert_true(fabs((double)had[k] - (double)n * weights[k] / sum) < 1 + (double)n * 0x1p-20);
+    psti_order_close(&order);
+}
+
+/* Quota 0: shares are exact for the whole epoch, and those of batches differ. */
+static void test_no_quota(void **state)
+{
+    struct mix mix = mix_of(2, (uint64_t[]){300, 100}, (uint64_t[]){1, 1});
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 3, 0, PSTI_ORDER_STOP_ALL);
+    int n_even = 0, n_second = 0;
+    (void)state;
+    assert_int_equal(psti_order_n(order), 599); /* the 300th of the first is slot 598 */
+    for (uint64_t p = 0; p + 10 <= 590; p += 10) {
+        int n = 0;
+        for (uint64_t x = p; x < p + 10; x++)
+            n += psti_order_sample(order, 0, x) >= 300;
+        n_even += n == 5;
+        n_second += n;
+    }
+    assert_true(n_even > 3 && n_even < 35); /* a quarter of 59 is expected */
+    assert_true(n_second > 280 && n_second < 300);
+    psti_order_close(&order);
+}
+
+static void test_endless(void **state)
+{
+    struct mix mix = mix_of(2, (uint64_t[]){3, 4}, (uint64_t[]){2, 1});
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 3, 6, PSTI_ORDER_STOP_NEVER);
+    uint64_t n = psti_order_n(order);
+    (void)state;
+    assert_true(n > ((uint64_t)1 << 62) - 6 && n % 6 == 0);
+    for (uint64_t p = n - 600; p < n; p += 6) {
+        int n_first = 0;
+        for (uint64_t x = p; x < p + 6; x++)
+            n_first += psti_order_sample(order, 0, x) < 3;
+        assert_int_equal(n_first, 4);
+    }
+    psti_order_close(&order);
+}
+
+/* A subset: the samples that are in it, and its order where nothing is shuffled. */
+static void test_subset(void **state)
+{
+    struct mix mix = mix_of(3, (uint64_t[]){10, 10, 10}, (uint64_t[]){2, 1, 1});
+    const uint64_t indices[6] = {25, 7, 12, 3, 25, 11};
+    const uint64_t wanted[12] = {7, 12, 3, 25, 7, 11, 3, 25, 7, 12, 3, 25};
+    struct psti_order_options options = {
+        .kind = PST_ORDER_SEQUENTIAL, .indices = indices, .n_indices = 6, .batch_size = 1};
+    struct psti_order *order = NULL;
+    struct pst_error err;
+    (void)state;
+    assert_ok(try_open(&mix, options, 4, PSTI_ORDER_STOP_ALL, &order, &err));
+    assert_int_equal(psti_order_n(order), 8);
+    uint64_t n_first = 0;
+    for (uint64_t p = 0; p < 8; p++) {
+        uint64_t sample = psti_order_sample(order, 0, p);
+        assert_int_equal(sample, wanted[p]);
+        n_first += sample < 10;
+    }
+    assert_int_equal(n_first, 4);
+    psti_order_close(&order);
+    options.n_indices = 4; /* without the third source */
+    const uint64_t two[4] = {7, 12, 3, 11};
+    options.indices = two;
+    assert_int_equal(try_open(&mix, options, 4, PSTI_ORDER_STOP_ALL, &order, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, "source 2 has no samples"));
+}
+
+/* States of random epochs, positions, world and batch sizes: what all ranks deliver from there on
+ * is the uninterrupted epoch. */
+static void test_resume(void **state)
+{
+    uint64_t random = 5;
+    (void)state;
+    for (int i = 0; i < N_STATES; i++) {
+        struct mix mix = random_mix(&random, 30);
+        uint32_t quota = 1 + (uint32_t)random_below(&random, 8);
+        uint64_t epoch = random_below(&random, 5);
+        struct psti_order *whole =
+            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, quota, PSTI_ORDER_STOP_ALL);
+        struct psti_order *order =
+            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, quota, PSTI_ORDER_STOP_ALL);
+        uint64_t n = psti_order_n(whole), start = random_below(&random, n), next = start;
+        uint32_t world_size = 1 + (uint32_t)random_below(&random, 6);
+        psti_order_set_batch_size(order, 1 + (uint32_t)random_below(&random, 9));
+        assert_true(psti_order_hash(order) == psti_order_hash(whole));
+        uint64_t n_steps = psti_order_n_batches(order, (struct psti_ranks){0, world_size}, start);
+        for (uint64_t step = 0; step < n_steps; step++)
+            for (uint32_t rank = 0; rank < world_size; rank++) {
+                uint64_t positions[9];
+                uint32_t got = psti_order_batch(order, (struct psti_ranks){rank, world_size}, start,
+                                                step, positions);
+                for (uint32_t b = 0; b < got; b++, next++) {
+                    assert_int_equal(positions[b], next);
+                    assert_int_equal(psti_order_sample(order, epoch, positions[b]),
+                                     psti_order_sample(whole, epoch, next % n));
+                }
+            }
+        assert_true(next >= n && next < n + world_size);
+        psti_order_close(&order);
+        psti_order_close(&whole);
+    }
+}
+
+/* Numbers that all machines and releases give. */
+static void test_golden(void **state)
+{
+    struct mix mix = mix_of(3, (uint64_t[]){100, 20, 5}, (uint64_t[]){5, 2, 1});
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 7, 8, PSTI_ORDER_STOP_ALL);
+    static const uint64_t wanted[16] = {10, 118, 56,  124, 42, 30, 98, 119,
+                                        60, 123, 107, 65,  43, 18, 20, 110};
+    (void)state;
+    assert_int_equal(psti_order_n(order), 160);
+    for (uint64_t p = 0; p < 16; p++)
+        assert_int_equal(psti_order_sample(order, 1, p), wanted[p]);
+    psti_order_close(&order);
+}
+
+static void assert_refused(const struct mix *mix, struct psti_order_options options,
+                           enum psti_order_stop stop, const char *words)
+{
+    struct psti_order *order = NULL;
+    struct pst_error err;
+    assert_int_equal(try_open(mix, options, 2, stop, &order, &err), PST_ERROR_ARGUMENT);
+    assert_null(order);
+    if (!strstr(err.text, words))
+        fail_msg("'%s' lacks '%s'", err.text, words);
+}
+
+static void test_refusals(void **state)
+{
+    static const double ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const struct mix good = mix_of(2, (uint64_t[]){4, 4}, (uint64_t[]){1, 1});
+    const struct psti_order_options shuffled = {.kind = PST_ORDER_SHUFFLED};
+    const double wrong[] = {0, -1, NAN, INFINITY, -INFINITY, 1e-300};
+    struct mix mix = good;
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mix.weights[1] = wrong[i];
+        assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "source 1 has the weight");
+    }
+    mix = good;
+    mix.weights[0] = mix.weights[1] = 1.5e308;
+    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "the weights' sum is inf");
+    assert_refused(&good, shuffled, (enum psti_order_stop)3, "stop rule 3 is not known");
+    mix = mix_of(2, (uint64_t[]){4, 0}, (uint64_t[]){1, 1});
+    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "source 1 has no samples");
+    mix = mix_of(2, (uint64_t[]){4, 1}, (uint64_t[]){1, 99});
+    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_FIRST, "no whole block of 2 samples");
+    mix = mix_of(2, (uint64_t[]){(uint64_t)1 << 61, 4}, (uint64_t[]){1, 60000});
+    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "more than 2^62 positions");
+    mix = good;
+    mix.firsts[1] = 9;
+    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "source 1 begins at sample 9");
+    mix.firsts[1] = 4;
+    mix.firsts[0] = 1;
+    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "source 0 begins at sample 1");
+    mix = good;
+    mix.n = 0;
+    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "0 sources");
+    struct psti_order_options options = {.kind = PST_ORDER_PAGES};
+    assert_refused(&good, options, PSTI_ORDER_STOP_ALL, "not possible with the page order");
+    options = (struct psti_order_options){.kind = PST_ORDER_SHUFFLED, .weights = ones};
+    assert_refused(&good, options, PSTI_ORDER_STOP_ALL, "not possible with weights of samples");
+    options = (struct psti_order_options){.kind = PST_ORDER_SHUFFLED, .repeats = 2};
+    assert_refused(&good, options, PSTI_ORDER_STOP_ALL, "not possible with repeats");
+}
+
+/* All that decides about the samples is in the hash. */
+static void test_hash(void **state)
+{
+    const struct mix mix = mix_of(2, (uint64_t[]){40, 40}, (uint64_t[]){1, 2});
+    struct mix others[2] = {mix_of(2, (uint64_t[]){40, 40}, (uint64_t[]){2, 1}),
+                            mix_of(2, (uint64_t[]){41, 39}, (uint64_t[]){1, 2})};
+    uint64_t hashes[6];
+    struct psti_order *order;
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        const struct mix *used = i < 2 ? &others[i] : &mix;
+        enum psti_order_stop stop = i == 3 ? PSTI_ORDER_STOP_FIRST : PSTI_ORDER_STOP_ALL;
+        order = open_mix(used, PST_ORDER_SHUFFLED, 1, i == 4 ? 3 : 6, stop);
+        hashes[i] = psti_order_hash(order);
+        psti_order_close(&order);
+    }
+    struct pst_error err;
+    struct psti_order_options plain = {.kind = PST_ORDER_SHUFFLED, .n_samples = 80};
+    assert_ok(psti_order_open(&plain, &order, &err));
+    hashes[5] = psti_order_hash(order);
+    psti_order_close(&order);
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < i; k++)
+            assert_true(hashes[i] != hashes[k]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prefixes),   cmocka_unit_test(test_blocks_and_ends),
+        cmocka_unit_test(test_exact),      cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_irrational), cmocka_unit_test(test_no_quota),
+        cmocka_unit_test(test_endless),    cmocka_unit_test(test_subset),
+        cmocka_unit_test(test_resume),     cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_hash),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
