@@ -285,6 +285,15 @@ struct pst_field_output {
     const uint32_t *point_pairs;
     size_t n_point_pairs;
     bool says_pairs;
+    /* Images, masks: the batch also says how the operations moved the pixels, in two arrays behind
+     * this one. NAME_geometry, f64 (N,3,3), or (N,n_views,3,3): the matrix by which (x, y, 1) on
+     * the original picture becomes, up to a factor, (x, y, 1) on the delivered one. Coordinates are
+     * continuous: pixel i covers i..i+1. NAME_original_size, i64 (N,2): height and width of the
+     * original picture, which is the one that the operations get: upright, or as it is stored if
+     * ignore_orientation is set. PST_ERROR_ARGUMENT at open: operations move pixels in a way that
+     * no matrix says (elastic transforms, policies), batches are mosaics, or the bytes are encoded.
+     */
+    bool gives_geometry;
 };
 
 /* Says which fields, order, threads and limits a loader has. Zero-initialise, then set struct_size,

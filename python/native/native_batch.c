@@ -203,6 +203,20 @@ static PyObject *batch_draws(PyObject *self, PyObject *unused)
         (const char *)draws, (Py_ssize_t)(pst_batch_count(handle_of(self)) * sizeof *draws));
 }
 
+static PyObject *batch_samples(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const int64_t *samples = pst_batch_index(handle_of(self));
+    Py_ssize_t n = (Py_ssize_t)pst_batch_count(handle_of(self));
+    PyObject *list = PyList_New(n);
+    for (Py_ssize_t i = 0; list != NULL && i < n; i++) {
+        PyObject *number = PyLong_FromLongLong(samples[i]);
+        if (number == NULL || PyList_SetItem(list, i, number) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyObject *batch_place(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -259,6 +273,7 @@ static PyMethodDef methods[] = {
     {"bytes", batch_bytes, METH_O, "A list of bytes objects, one per sample."},
     {"text", batch_text, METH_O, "A list of str, one per sample."},
     {"index", batch_index, METH_NOARGS, "Sample numbers, int64 (N)."},
+    {"samples", batch_samples, METH_NOARGS, "A list of the sample numbers."},
     {"draws", batch_draws, METH_NOARGS, "The rows' draws, uint64, as bytes."},
     {"place", batch_place, METH_NOARGS, "(epoch, step)"},
     {"mix", batch_mix, METH_NOARGS,

@@ -224,6 +224,42 @@ bool psti_augment_chain_mirrors(const struct psti_chain *chain, const struct pst
     return is_mirrored;
 }
 
+static void visit_matrix(void *ctx, const struct map *x, const struct map *y)
+{
+    double *m = ctx;
+    for (int k = 0; k < 3; k++) {
+        m[k] = x->scale * m[k] + x->offset * m[6 + k];
+        m[3 + k] = y->scale * m[3 + k] + y->offset * m[6 + k];
+    }
+}
+
+static void warp_matrix(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
+{
+    double *m = ctx, inverse[9];
+    double half_x = width * 0.5, half_y = height * 0.5;
+    psti_augment_warp_inverse(warp, inverse);
+    for (int k = 0; k < 3; k++) {
+        double x = m[k] - half_x * m[6 + k], y = m[3 + k] - half_y * m[6 + k], w = m[6 + k];
+        double below = inverse[6] * x + inverse[7] * y + inverse[8] * w;
+        m[k] = inverse[0] * x + inverse[1] * y + inverse[2] * w + half_x * below;
+        m[3 + k] = inverse[3] * x + inverse[4] * y + inverse[5] * w + half_y * below;
+        m[6 + k] = below;
+    }
+}
+
+void psti_augment_chain_matrix(const struct psti_chain *chain, const struct psti_draw *draw,
+                               double m[9], uint32_t *height, uint32_t *width)
+{
+    const struct visitor v = {visit_matrix, warp_matrix, NULL, m};
+    for (int k = 0; k < 9; k++)
+        m[k] = k % 4 == 0;
+    walk(chain, draw, chain->n_ops, &v);
+    for (int k = 0; k < 9 && m[8] != 0; k++)
+        m[k] = k < 8 ? m[k] / m[8] : 1;
+    *height = psti_augment_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
+    *width = psti_augment_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
+}
+
 static void visit_scale(void *ctx, const struct map *x, const struct map *y)
 {
     double *area = ctx;

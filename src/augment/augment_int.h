@@ -458,6 +458,9 @@ bool psti_augment_warp_of(const struct pst_op *op, const uint64_t words[4], uint
                           uint32_t width, struct psti_warp *warp);
 void psti_augment_warp_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                             uint32_t height, uint32_t width, uint64_t words[4]);
+/* Gives the inverse of the warp's map, up to a factor: source into output, both counted from the
+ * middle of the picture. Not for elastic warps. */
+void psti_augment_warp_inverse(const struct psti_warp *warp, double inverse[9]);
 /* Maps a point of the source, in pixels, to where the warp shows it. Not for elastic warps. */
 void psti_augment_warp_point(const struct psti_warp *warp, uint32_t height, uint32_t width,
                              double *x, double *y);

@@ -219,18 +219,28 @@ void psti_augment_warp_draw(const struct pst_op *op, const struct psti_number_st
 
 /* The map of a warp turns output into source; its inverse takes points along. The inverse of a map
  * (A b; g 1) is one of the same kind, up to a factor. */
+void psti_augment_warp_inverse(const struct psti_warp *warp, double inverse[9])
+{
+    const double *m = warp->m;
+    inverse[0] = m[4] - m[5] * m[7];
+    inverse[1] = m[2] * m[7] - m[1];
+    inverse[2] = m[1] * m[5] - m[2] * m[4];
+    inverse[3] = m[5] * m[6] - m[3];
+    inverse[4] = m[0] - m[2] * m[6];
+    inverse[5] = m[2] * m[3] - m[0] * m[5];
+    inverse[6] = m[3] * m[7] - m[4] * m[6];
+    inverse[7] = m[1] * m[6] - m[0] * m[7];
+    inverse[8] = m[0] * m[4] - m[1] * m[3];
+}
+
 void psti_augment_warp_point(const struct psti_warp *warp, uint32_t height, uint32_t width,
                              double *x, double *y)
 {
-    const double *m = warp->m;
-    double px = *x - width * 0.5, py = *y - height * 0.5;
-    double a = m[4] - m[5] * m[7], b = m[2] * m[7] - m[1], c = m[1] * m[5] - m[2] * m[4];
-    double d = m[5] * m[6] - m[3], e = m[0] - m[2] * m[6], f = m[2] * m[3] - m[0] * m[5];
-    double g = m[3] * m[7] - m[4] * m[6], h = m[1] * m[6] - m[0] * m[7];
-    double i = m[0] * m[4] - m[1] * m[3];
-    double below = g * px + h * py + i;
-    *x = (a * px + b * py + c) / below + width * 0.5;
-    *y = (d * px + e * py + f) / below + height * 0.5;
+    double i[9], px = *x - width * 0.5, py = *y - height * 0.5;
+    psti_augment_warp_inverse(warp, i);
+    double below = i[6] * px + i[7] * py + i[8];
+    *x = (i[0] * px + i[1] * py + i[2]) / below + width * 0.5;
+    *y = (i[3] * px + i[4] * py + i[5]) / below + height * 0.5;
 }
 
 /* The places of one row of pixels in the source, as pixel numbers with 32 bits of fraction. */

@@ -20,7 +20,11 @@ enum psti_loader_fill {
     PSTI_LOADER_FILL_ARRAY,
     PSTI_LOADER_FILL_SOUND,
     PSTI_LOADER_FILL_INT,
-    PSTI_LOADER_FILL_FLOAT
+    PSTI_LOADER_FILL_FLOAT,
+    /* Of plan field i_geometry: what its chain did to a row, and the size before. No stored item.
+     */
+    PSTI_LOADER_FILL_GEOMETRY,
+    PSTI_LOADER_FILL_ORIGINAL_SIZE
 };
 
 struct psti_loader_plan_field {
@@ -30,7 +34,8 @@ struct psti_loader_plan_field {
     uint32_t variant_mask; /* variants allowed */
     uint32_t form_mask;    /* forms allowed, bit f = enum pst_form f */
     int i_item;            /* number among the stored items of a row; -1: INT, FLOAT */
-    int i_geometry;        /* POINTS, PIXELS: plan field of the leader; -1: none */
+    int i_geometry; /* POINTS, PIXELS: plan field of the leader; GEOMETRY, ORIGINAL_SIZE: of the
+                       pixels; -1: none */
     /* PIXELS. chains: for pixels of 8 and 16 bits, of 1 to 4 channels; NULL: not delivered. `chain`
      * is the one that most rows are expected to take. Chains differ in the pixels alone, so a draw
      * for one of them holds for all. */
@@ -83,6 +88,8 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                                       const struct pst_loader_options *options,
                                       struct psti_loader_plan *plan, struct pst_error *err);
 void psti_loader_plan_clear(struct psti_loader_plan *plan);
+/* True for GEOMETRY and ORIGINAL_SIZE, whose data set field has a plan field of its own. */
+bool psti_loader_plan_is_derived(const struct psti_loader_plan_field *plan);
 /* True if the item of the data set's field is delivered as views, too. */
 bool psti_loader_plan_has_views(const struct psti_loader_plan *plan, uint32_t i_field);
 /* loader_chains.c: sets decode, channels and bits, the output of decoders. */

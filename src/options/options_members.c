@@ -116,6 +116,7 @@ static const struct pst_member field_members[] = {
     POINTER(FIELD, point_pairs, ROWS),
     COUNT(FIELD, n_point_pairs, ROWS),
     NUMBER(FIELD, says_pairs, ROWS),
+    NUMBER(FIELD, gives_geometry, ROWS),
 };
 
 static const struct pst_member op_members[] = {

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Watch,
     )
     from .loading.loader import Loader
+    from .loading.original import to_original
     from .loading.torch import TorchDataset
     from .planning.plan import Plan, plan
     from .planning.tune import Tuned, tune
@@ -135,6 +136,7 @@ __all__ = [
     "repack",
     "report",
     "show_config",
+    "to_original",
     "transforms",
     "tune",
     "verify",
@@ -155,6 +157,7 @@ _HOMES = {
         "loading.arguments",
     ),
     "Loader": "loading.loader",
+    "to_original": "loading.original",
     "TorchDataset": "loading.torch",
     **dict.fromkeys(("Plan", "plan"), "planning.plan"),
     **dict.fromkeys(("Tuned", "tune"), "planning.tune"),

@@ -240,6 +240,27 @@ static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_
     return status;
 }
 
+/* Says what was done to the row's pixels: matrices, or the size of the original picture. */
+static void fill_derived(const struct psti_loader_worker *worker, pst_batch *batch, uint32_t i_plan,
+                         uint32_t row)
+{
+    const struct psti_loader_plan_field *field = &worker->loader->plan.fields[i_plan];
+    const struct psti_loader_plan_field *pixels = &worker->loader->plan.fields[field->i_geometry];
+    const struct psti_draw *draws =
+        pixels->n_views ? &worker->view_draws[pixels->i_draw] : &worker->draws[field->i_geometry];
+    char *memory = psti_batch_array_row(batch, i_plan, row);
+    uint32_t height = 0, width = 0;
+    double m[9];
+    for (uint32_t v = 0; v < pixels->n_views || v == 0; v++) {
+        psti_augment_chain_matrix(pixels->chain, &draws[v], m, &height, &width);
+        if (field->fill == PSTI_LOADER_FILL_GEOMETRY)
+            memcpy(memory + v * sizeof m, m, sizeof m);
+    }
+    const int64_t size[2] = {height, width};
+    if (field->fill == PSTI_LOADER_FILL_ORIGINAL_SIZE)
+        memcpy(memory, size, sizeof size);
+}
+
 /* Copies a value that is in no file of its own, from a folder's label file, to the item's buffer.
  */
 static enum pst_status copy_fileless(pst_loader *loader, uint64_t sample,
@@ -362,12 +383,12 @@ static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *b
 }
 
 /* Order in which fields are filled: first the image that gives the sample's geometry, then all
- * others, then points, which need the geometry drawn for it. */
+ * others, then points and what is said of the geometry, which need what was drawn. */
 static int pass_of(const struct psti_loader_plan *plan, uint32_t i_plan)
 {
-    return (int)i_plan == plan->i_leader                          ? 0
-           : plan->fields[i_plan].fill == PSTI_LOADER_FILL_POINTS ? 2
-                                                                  : 1;
+    const struct psti_loader_plan_field *field = &plan->fields[i_plan];
+    bool is_late = field->fill == PSTI_LOADER_FILL_POINTS || psti_loader_plan_is_derived(field);
+    return (int)i_plan == plan->i_leader ? 0 : is_late ? 2 : 1;
 }
 
 static void keep(struct psti_loader_worker *worker, struct psti_loader_source *sources)
@@ -398,8 +419,11 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
             struct psti_loader_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
             if (pass_of(plan, i) != pass || field->filled_before)
                 continue;
-            status = source ? fill_item(worker, batch, row, key, i, source, err)
-                            : fill_number(worker->loader, batch, i, row, sample, err);
+            if (psti_loader_plan_is_derived(field))
+                fill_derived(worker, batch, i, row);
+            else
+                status = source ? fill_item(worker, batch, row, key, i, source, err)
+                                : fill_number(worker->loader, batch, i, row, sample, err);
             if (status != PST_OK)
                 psti_loader_source_name_error(worker->loader, sample, source, err);
         }

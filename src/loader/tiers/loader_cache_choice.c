@@ -37,8 +37,9 @@ static uint64_t choose_recoded(const pst_loader *loader)
             fields |= (uint64_t)1 << i;
     }
     for (uint32_t i = 0; i < plan->n_fields; i++)
-        if (plan->fields[i].fill != PSTI_LOADER_FILL_PIXELS ||
-            (form == PST_CACHE_FORM_RAW && plan->fields[i].scaled_decode))
+        if (!psti_loader_plan_is_derived(&plan->fields[i]) &&
+            (plan->fields[i].fill != PSTI_LOADER_FILL_PIXELS ||
+             (form == PST_CACHE_FORM_RAW && plan->fields[i].scaled_decode)))
             fields &= ~((uint64_t)1 << plan->fields[i].i_field);
     return psti_recode_key((enum psti_recode_form)(form - 1), fields);
 }

@@ -237,6 +237,11 @@ class Annotations:
         own_geometry: names of images and masks that do not share the sample's geometry. Their chains may be any,
             and random operations draw for each of them separately.
         pairs: left and right points, which flips swap: a list of pairs or a :class:`Keypoints`; or a dict per field.
+        geometry: a batch also says how the pixels of the sample's image, of its views and of what ``own_geometry`` names were
+            moved: ``<name>_geometry``, float64 (N, 3, 3), or (N, views, 3, 3), from (x, y, 1) on the original picture to the
+            delivered one; ``<name>_original_size``, int64 (N, 2), height and width; and ``sample_name``, a list of the samples'
+            names, in folders their paths. :func:`to_original` takes boxes, keypoints and masks back. Not with ElasticTransform,
+            policies such as RandAugment, and Mosaic, which no matrix describes.
     """
 
     per_box: Iterable[str] | Mapping[str, str] | None = None
@@ -246,6 +251,7 @@ class Annotations:
     made_for: str | Mapping[str, str] | None = None
     own_geometry: Iterable[str] = ()
     pairs: Sequence[Sequence[int | str]] | Keypoints | Mapping[str, Any] | None = None
+    geometry: bool = False
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,13 @@ _CHANNELS_STORED = 255
 _UNPAIRED: set[tuple[str, str]] = set()  # data sets and fields of which _warn_of_sides has spoken
 
 
+NAME = "sample_name"  # of a batch with geometry: the names of its samples
+
+
+def _ways(mix: Any) -> Sequence[Any]:
+    return mix if isinstance(mix, Sequence) else [mix]
+
+
 class FieldOptions:
     """Options of each field, of a loader's arguments.
 
@@ -74,7 +81,28 @@ class FieldOptions:
             if wanted is None or field.name in wanted
         ]
         self._warn_of_sides(plain)
-        return plain + [self._one_field(known[view.field], view.ops, view.name) | view.options() for view in views]
+        views_options = [self._one_field(known[view.field], view.ops, view.name) | view.options() for view in views]
+        self._add_geometry(plain, views_options)
+        return plain + views_options
+
+    def _add_geometry(self, plain: list[dict[str, Any]], views: list[dict[str, Any]]) -> None:
+        """Asks for the geometry of the sample's image, of its views, and of what has a geometry of its own."""
+        if not self._given["geometry"]:
+            return
+        known = self._dataset.fields
+        pixels = [one for one in plain if known[one["name"]].type in ("image", "mask") and not one.get("encoded")]
+        leaders = [one for one in pixels if not one["own_geometry"]]
+        images = [one for one in leaders if known[one["name"]].type == "image"]
+        named = [one for one in images if one["name"] == "image"]
+        asked = [*(named or images or leaders)[:1], *(one for one in pixels if one["own_geometry"]), *views]
+        if not asked:
+            raise ArgumentError("Annotations.geometry is that of images and masks: none is delivered as pixels")
+        if self._given["mix"] is not None and any(isinstance(way, _transforms.Mosaic) for way in _ways(self._given["mix"])):
+            raise ArgumentError("Annotations.geometry is not for Mosaic, whose pixels come from several pictures")
+        if NAME in [one.get("as", one["name"]) for one in (*plain, *views)]:
+            raise ArgumentError(f"Annotations.geometry gives batches a {NAME!r}, and so is a field called: leave one of them out")
+        for one in asked:
+            one["gives_geometry"] = True
 
     def _one_field(self, field: Field, ops: list[_transforms.Transform], shown: str) -> dict[str, Any]:
         """Returns the options of a field, or of views of it, that are delivered as `shown`."""

@@ -504,7 +504,13 @@ class Loader(tickets.LikeDataLoader):
         return made
 
     def _arrays(self, batch: _native.Batch) -> dict[str, Any]:
-        return convert.to_dict(batch, self._wrap, self._encoded, self._channels_last, self._labels)
+        return self._named(convert.to_dict(batch, self._wrap, self._encoded, self._channels_last, self._labels), batch)
+
+    def _named(self, arrays: dict[str, Any], batch: _native.Batch) -> dict[str, Any]:
+        """Adds the names of a batch's samples, if they are wanted."""
+        if self._given["geometry"]:
+            arrays[_loader_fields.NAME] = [self._data.name(sample) for sample in batch.samples()]
+        return arrays
 
     def _deliver(self, batch: Any) -> Any:
         if isinstance(batch, tuple):
@@ -536,7 +542,7 @@ class Loader(tickets.LikeDataLoader):
             raise IndexError(f"samples are 0 to {self._dataset._count - 1}, not {samples!r}")
         wanted = self.epoch if epoch is None else _options.count("epoch", epoch, 0, 2**64 - 1)
         batch = self._open().fetch(wanted, np.ascontiguousarray(numbers, np.uint64))
-        arrays = convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
+        arrays = self._named(convert.to_dict(batch, self._wrap, self._encoded, self._channels_last), batch)
         return arrays if self._functions is None else self._functions.here(batch, arrays, self._one, whole=False)
 
     def _one(self, epoch: int, sample: int) -> dict[str, Any]:
@@ -544,7 +550,8 @@ class Loader(tickets.LikeDataLoader):
         import numpy as np
 
         batch = self._open().fetch(epoch, np.array([sample], np.uint64))
-        return calls.values_of(convert.to_dict(batch, self._wrap, self._encoded, self._channels_last), 0)
+        arrays = convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
+        return calls.values_of(self._named(arrays, batch), 0)
 
     def replay(self, step: int, epoch: int | None = None) -> Any:
         """Makes batch ``step`` of an epoch (None: the newest one) of this rank again, with the same bits."""

@@ -213,6 +213,7 @@ TABLE: tuple[Argument, ...] = (
     Argument("made_for", None, BOXES, of="annotations", old="made_for", convert=_side),
     Argument("own_geometry", (), BOXES, of="annotations", old="own_geometry", convert=_names),
     Argument("pairs", None, BOXES, of="annotations", old="pairs", convert=_pairs),
+    Argument("geometry", False, BOXES, of="annotations", convert=_truth),
     Argument("output", "auto", BATCH, torch=_OF_ITSELF, analysis=(PIXELS,)),
     Argument("as_tuple", False, BATCH, torch=_OF_ITSELF),
     Argument("ragged", None, BATCH, torch=_OF_DATA_LOADER),
