@@ -1,5 +1,5 @@
-# What `cmake --install` puts where: the library, its headers, penstock.pc, the CMake package, the program and its systemd
-# unit. Included last.
+# What `cmake --install` puts where: the library, its headers, penstock.pc, the CMake package, the program with its manual
+# pages, its completion and its systemd unit. Included last.
 if(NOT PST_INSTALL)
   return()
 endif()
@@ -18,6 +18,7 @@ if(TARGET penstock_cli)
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set_target_properties(penstock_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
   install(TARGETS penstock_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  pst_cli_pages(${CMAKE_INSTALL_MANDIR} ${CMAKE_INSTALL_DATADIR})
   # systemd looks there for units of users, whatever the libraries' directory is called. The unit names the program by its
   # whole path, which is known only when it is installed.
   install(CODE "set(unit_bindir \"${CMAKE_INSTALL_BINDIR}\")

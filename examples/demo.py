@@ -67,8 +67,8 @@ def apply_plan(path: Path, out: Path) -> Path:
     """Measures what a training would wait for, plans for an accelerator that takes 3000 crops a second, and changes the set in
     place. Returns the plan's file."""
     report, plan = out / "report.json", out / "plan.json"
-    run("analyze", str(path), "--rate", "3000", "--batch-size", "32", "--budget", "8s", "--quiet", "--out", str(report))
-    run("plan", str(report), "--cache", "0", "--storage-limit", "400%", "--machines", "example", "--out", str(plan))
+    run("analyze", str(path), "--rate", "3000", "--batch-size", "32", "--budget", "8s", "--quiet", "--out", str(report), "--force")
+    run("plan", str(report), "--cache", "0", "--storage-limit", "400%", "--machines", "example", "--out", str(plan), "--force")
     run("repack", str(path), "--plan", str(plan))
     return plan
 

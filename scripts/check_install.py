@@ -10,6 +10,7 @@ order.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -70,11 +71,25 @@ def check_unit(prefix: Path) -> None:
         sys.exit(f"penstock.service starts {started}")
 
 
+def check_pages(prefix: Path) -> None:
+    """Manual pages and completion lie where man and the shells look for them, and are those of the program."""
+    share, program = prefix / "share", prefix / "bin" / "penstock"
+    for shell, name in (("bash", "bash-completion/completions/penstock"), ("zsh", "zsh/site-functions/_penstock"),
+                        ("fish", "fish/vendor_completions.d/penstock.fish")):
+        if (share / name).read_text() != run(program, "--completion", shell):
+            sys.exit(f"{share / name} is not what the program prints")
+    verbs = [verb["name"].replace(" ", "-") for verb in json.loads(run(program, "--describe"))["verbs"]]
+    wanted = {"penstock.1", *(f"penstock-{verb}.1" for verb in verbs)}
+    if (found := {path.name for path in (share / "man" / "man1").iterdir()}) != wanted:
+        sys.exit(f"{share / 'man' / 'man1'}: {found ^ wanted}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("prefix", type=Path)
     prefix = parser.parse_args().prefix.resolve()
     check_unit(prefix)
+    check_pages(prefix)
     with tempfile.TemporaryDirectory() as name:
         out = Path(name)
         programs = built_by_pkg_config(lib_dir_of(prefix), out) + built_by_cmake(prefix, out)

@@ -140,6 +140,10 @@ def findings(wheel: Path) -> list[str]:
             found += [f"has no {name}" for name in sorted(wanted - set(names))]
             if not any(name.endswith(".data/scripts/penstock") for name in elves):
                 found.append("has no command")
+            for page in ("man/man1/penstock.1", "man/man1/penstock-view.1", "bash-completion/completions/penstock",
+                         "zsh/site-functions/_penstock", "fish/vendor_completions.d/penstock.fish"):
+                if not any(name.endswith(f".data/data/share/{page}") for name in names):
+                    found.append(f"has no share/{page}")
         found += licence_findings(names, package)
         found += [f"carries {name}" for name in names if name.endswith((".c", ".h", ".a")) or "/tests/" in name]
     for name, data in elves.items():

@@ -565,7 +565,7 @@ def test_the_command_line_reads_the_operations(data, tmp_path):
     file = tmp_path / "operations.json"
     file.write_text(T.to_json(ops))
     out = tmp_path / "sheet.png"
-    view = [sys.executable, "-m", "penstock.cli.main", "view", data, "0:6", "--transforms", file, "-o", out, "--quiet"]
+    view = [sys.executable, "-m", "penstock.cli.main", "view", data, "0:6", "--transforms", file, "-o", out, "--quiet", "--force"]
     done = subprocess.run(view, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert out.stat().st_size > 1000

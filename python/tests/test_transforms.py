@@ -359,7 +359,7 @@ def test_the_command_line_draws_what_the_loader_gives(pictures, tmp_path):
     ]:
         (tmp_path / "ops.json").write_text(T.to_json(ops))
         command = [sys.executable, "-m", "penstock.cli.main", "view", pictures, ":", "--epoch", "3", "--size", "48"]
-        command += ["--transforms", tmp_path / "ops.json", "-o", tmp_path / "sheet.png", "--json"]
+        command += ["--transforms", tmp_path / "ops.json", "-o", tmp_path / "sheet.png", "--json", "--force"]
         report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         sheet = np.asarray(PilImage.open(tmp_path / "sheet.png"))
         for tile, expected in zip(report["tiles"], run(pictures, ops, epoch=3), strict=True):

@@ -30,9 +30,9 @@ def help_of(verb: str, capfd: pytest.CaptureFixture[str], *words: str) -> str:
 @pytest.mark.parametrize("verb", VERBS)
 def test_help(verb: str, capfd: pytest.CaptureFixture[str]) -> None:
     text = help_of(verb, capfd, "--help")
-    assert text.startswith(f"usage: penstock {verb} ") and f"example:\n  penstock {verb}" in text
+    assert text.startswith(f"usage: penstock {verb} ") and f"examples:\n  penstock {verb}" in text
     assert all(option in text for option in ("--json", "--quiet", "-h, --help"))
-    assert max(map(len, text.partition("\nexample:")[0].split("\n"))) <= 100
+    assert max(map(len, text.partition("\nexamples:")[0].split("\n"))) <= 100
     assert text == help_of(verb, capfd, "-h") == help_of(verb, capfd, "x", "y", "--help")
 
 
@@ -67,7 +67,7 @@ def test_help_fits_a_terminal() -> None:
         pass
     os.close(ours)
     assert process.wait(60) == 0
-    assert max(map(len, text.decode().partition("\nexample:")[0].split("\r\n")[1:])) <= 60
+    assert max(map(len, text.decode().partition("\nexamples:")[0].split("\r\n")[1:])) <= 60
 
 
 @pytest.mark.parametrize(("words", "says"), [

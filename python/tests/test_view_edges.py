@@ -93,7 +93,7 @@ def test_wrong_use(fails: Any) -> None:
                         (["f", ":", "--size", "2048", "--epochs", "90"], "smaller --size"),
                         (["f", "0", "-o", "no/such/x.png"], "no/such/x.png"), (["f", "0", "-n"], "0")]:  # fmt: skip
         fails(1, *words, says=says)
-    for words, says in [(["f", "0", "--field", "imagee"], "did you mean image"), (["f", "0", "--field", "index"], "no field"),
+    for words, says in [(["f", "0", "--field", "imagee"], "did you mean 'image'"), (["f", "0", "--field", "index"], "no field"),
                         (["f", "0", "--masks", "x"], "masks")]:  # fmt: skip
         assert fails(2, *words, says=says)["error"]["status"] == "ARGUMENT"
 
@@ -155,7 +155,7 @@ def test_stdout(folder: Path) -> None:
 def test_a_full_disk(folder: Path, fails: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "view.png").write_bytes(b"old")
     monkeypatch.setattr(os, "fsync", lambda fd: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    error = fails(1, "f", "0", says="view.png: cannot be written: No space left on device")["error"]
+    error = fails(1, "f", "0", "--force", says="view.png: cannot be written: No space left on device")["error"]
     assert (error["status"], error["file"], error["os_error"]) == ("NO_SPACE", "view.png", "No space left on device")
     assert (folder / "view.png").read_bytes() == b"old" and sorted(os.listdir(folder)) == ["f", "view.png"]
     fails(1, "f", "0", "-o", "/dev/full", says="/dev/full: cannot be written")

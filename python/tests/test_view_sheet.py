@@ -28,7 +28,7 @@ def draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureF
     monkeypatch.chdir(tmp_path)
 
     def run(*words: object, status: int = 0) -> tuple[dict[str, Any], Any]:
-        assert main.main(["view", *map(str, words), "--json"]) == status, capfd.readouterr()
+        assert main.main(["view", *map(str, words), "--json", "--force"]) == status, capfd.readouterr()
         report = json.loads(capfd.readouterr().out)
         image = PilImage.open(report["file"])
         assert (image.format, image.size) == ("PNG", (report["width"], report["height"]))
@@ -156,9 +156,9 @@ def test_operations_move_everything_together(draw: Draw, tmp_path: Path, capfd: 
     assert (found[5, :30] == BLUE).all() and (found[5, 30:] == RED).all()
     row = found[35]  # flipped, the box goes from 40 to 60, less 2 that are cropped
     assert tuple(row[38]) not in (RED, BLUE) and tuple(row[36]) == RED
-    assert main.main(["view", "f", "0", "-t", "t.json"]) == 0
+    assert main.main(["view", "f", "0", "-t", "t.json", "--force"]) == 0
     assert "Normalize is left out" in capfd.readouterr().err
-    assert main.main(["view", "f", "0", "-t", "t.json", "--quiet"]) == 0
+    assert main.main(["view", "f", "0", "-t", "t.json", "--quiet", "--force"]) == 0
     assert capfd.readouterr().err == ""
 
 

@@ -202,16 +202,16 @@ class Bad(cli_case.Case):
             resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
-        done = subprocess.run([cli_case.CLI, "cat", "p.png", "--as", "pnm", "-o", "out.pnm"], cwd=self.dir, preexec_fn=full,
-                              capture_output=True, timeout=60)
+        done = subprocess.run([cli_case.CLI, "cat", "p.png", "--as", "pnm", "-o", "out.pnm", "--force"], cwd=self.dir,
+                              preexec_fn=full, capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"out.pnm", done.stderr)
         self.assertEqual((self.dir / "out.pnm").read_text(), "what was there")
         self.assertEqual(sorted(p.name for p in self.dir.iterdir()), ["out.pnm", "p.png"])
-        self.ok("cat", "p.png", "--as", "pnm", "-o", "out.pnm")
+        self.ok("cat", "p.png", "--as", "pnm", "-o", "out.pnm", "--force")
         self.assertEqual((self.dir / "out.pnm").read_bytes()[:2], b"P6")
         (self.dir / "link").symlink_to("out.pnm")
-        self.ok("cat", "p.png", "-o", "link")
+        self.ok("cat", "p.png", "-o", "link", "--force")
         self.assertTrue((self.dir / "link").is_symlink())
         self.assertEqual((self.dir / "out.pnm").read_bytes(), (self.dir / "p.png").read_bytes())
 

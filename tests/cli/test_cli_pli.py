@@ -54,7 +54,7 @@ class Pli(cli_case.Case):
                 for width, height in (1, 1), (70, 3), (65, 130):
                     _, pixels = self.png("a.png", width, height, channels, bits)
                     for tier in "fast", "small", "dense":
-                        self.ok("cat", "a.png", "--as", "pli", "--tier", tier, "-o", "a.pli")
+                        self.ok("cat", "a.png", "--as", "pli", "--tier", tier, "-o", "a.pli", "--force")
                         back = self.ok("cat", "a.pli", "--as", "png")
                         self.assertEqual(read_png(back), (width, height, channels, bits, pixels))
                     raw = self.ok("cat", "a.pli", "--as", "raw")
@@ -92,7 +92,7 @@ class Pli(cli_case.Case):
     def test_near_lossless(self):
         _, pixels = self.png("a.png", 90, 70)
         for most in 1, 5, 40:
-            self.ok("cat", "a.png", "--as", "pli", "--max-error", most, "-o", "a.pli")
+            self.ok("cat", "a.png", "--as", "pli", "--max-error", most, "-o", "a.pli", "--force")
             near = self.ok("cat", "a.pli", "--as", "raw")
             self.assertTrue(0 < max(abs(a - b) for a, b in zip(near, pixels, strict=True)) <= most)
             self.assertEqual(self.ok_json("info", "a.pli")["pli"]["max_error"], most)
@@ -163,7 +163,7 @@ class Pli(cli_case.Case):
     def test_files_in_folders(self):
         for i in range(3):
             self.png("a.png", 80 + i, 60, seed=i)
-            self.ok("cat", "a.png", "--as", "pli", "-o", "x.pli")
+            self.ok("cat", "a.png", "--as", "pli", "-o", "x.pli", "--force")
             self.write(f"f/{i}.PLI", (self.dir / "x.pli").read_bytes())
         info = self.ok_json("info", "f")
         self.assertEqual((info["samples"], info["fields"][0]["forms"]["pli"]["items"]), (3, 3))

@@ -12,6 +12,7 @@
 enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130, CLI_PIPE = 141 };
 
 struct cli_verb;
+struct cli_json;
 /* State of a progress display between calls. */
 struct cli_meter {
     double next_s;         /* without a terminal: time of the next line; 0 before the first */
@@ -25,6 +26,7 @@ struct cli {
     bool lines; /* print a line of progress now and then; for a stderr that is no terminal */
     bool color;
     struct cli_meter *meter;
+    struct cli_json *describes; /* not NULL: cli_parse writes the verb's table into it instead */
 };
 
 /* Verbs
@@ -67,27 +69,34 @@ bool cli_find_python(char path[PATH_MAX]);
  * ---------------------------------------------------------------------------------- */
 
 enum cli_kind {
-    CLI_FLAG,  /* bool */
-    CLI_TEXT,  /* const char * */
-    CLI_COUNT, /* uint64_t */
-    CLI_SIZE   /* uint64_t, bytes, with a unit: 512MiB, 1GB, 4096 */
+    CLI_FLAG,   /* bool */
+    CLI_TEXT,   /* const char * */
+    CLI_COUNT,  /* uint64_t */
+    CLI_SIZE,   /* uint64_t, bytes, with a unit: 512MiB, 1GB, 4096 */
+    CLI_HEADING /* no option: the next ones stand below `help` in the help; see CLI_GROUP */
 };
 struct cli_option {
     const char *name; /* without the dashes; NULL ends a table */
     char letter;      /* 0 if none */
     enum cli_kind kind;
     void *target;
-    const char *argument; /* "N", "FILE"; NULL for a flag */
+    const char *argument; /* "N", "FILE", "stop|skip" (one of these); NULL for a flag */
     const char *standard; /* the default, in words; NULL if off or none */
     const char *help;     /* NULL: an old name, which the help leaves out */
 };
 struct cli_command {
     const char *usage; /* "pack SRC DST [options]" */
-    const char *about; /* some lines */
-    const char *example;
+    const char *about; /* paragraphs, with an empty line between them; other line ends are spaces */
+    const char *example; /* commands, one a line */
     const struct cli_option *options;
     int n_min, n_max; /* operands */
 };
+/* A heading in a table of options. */
+#define CLI_GROUP(title)                                                                           \
+    {                                                                                              \
+        "", 0, CLI_HEADING, NULL, NULL, NULL, title                                                \
+    }
+
 /* Sets targets and operands (at most 4). Returns -1 to go on, or the exit status (after --help
  * or wrong use). */
 int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv,
@@ -100,6 +109,31 @@ bool cli_count(const char *text, uint64_t *count);
  * distance of `stride` bytes; NULL ends them. */
 const char *cli_nearest(const char *word, const void *first, size_t stride);
 void cli_size_text(uint64_t nbytes, char out[32]); /* "1.5 MiB" */
+
+/* Help (cli_help.c)
+ * -------------------------------------------------------------------------------------- */
+
+extern const struct cli_option cli_common_options[];
+void cli_print_help(const struct cli_command *command);
+/* Columns of the terminal `fd`, else those that COLUMNS says, else `otherwise`. */
+size_t cli_columns(int fd, size_t otherwise);
+/* Columns in which help is written to stdout. */
+size_t cli_help_columns(void);
+/* Prints a text in lines of at most `columns`, broken at spaces. The first begins at column `at`,
+ * the others are indented. */
+void cli_print_wrapped(const char *text, size_t at, size_t indent, size_t columns);
+
+/* What the program tells of itself (cli_describe.c)
+ * ------------------------------------------------------------------------------------- */
+
+/* Prints the tables of all verbs as JSON; those of the Python package have name and summary. */
+int cli_describe(struct cli *cli);
+/* Writes the members of a verb that its table says. */
+void cli_describe_command(struct cli_json *json, const struct cli_command *command);
+/* Prints the script that completes words in this shell; NULL: none was named. */
+int cli_completion(const struct cli *cli, const char *shell);
+/* Made by the build, of the files in made/. */
+extern const unsigned char cli_script_bash[], cli_script_zsh[], cli_script_fish[];
 
 /* Output (cli_output.c)
  * ------------------------------------------------------------------------------------ */
@@ -134,9 +168,11 @@ void cli_note(const struct cli *cli, const char *format, ...) PST_PRINTF(2, 3);
 /* Prints a bad sample on stderr. */
 void cli_complain(const struct cli *cli, const struct pst_error *err);
 
-/* Draws the progress bar; the body of a pst_progress_fn. Returns 1 once the user has
+/* Shows progress (cli_progress.c); the body of a pst_progress_fn. Returns 1 once the user has
  * interrupted. */
 int cli_progress(const struct cli *cli, const char *what, const struct pst_progress *progress);
+/* Shows a line of ASCII: on a terminal in the place of the last one, as far as it fits. */
+void cli_progress_line(const struct cli *cli, const char *text);
 void cli_progress_end(const struct cli *cli);
 /* Seconds of a clock that only runs forward. */
 double cli_seconds(void);
@@ -195,13 +231,14 @@ struct cli_source {
 };
 /* The entries that say how to read files of others. */
 #define CLI_MEMBERS_OPTIONS(source)                                                                \
-    {"split",                                                                                      \
-     0,                                                                                            \
-     CLI_TEXT,                                                                                     \
-     &(source).split,                                                                              \
-     "NAME",                                                                                       \
-     NULL,                                                                                         \
-     "of files of others: the split to read, such as train"},                                      \
+    CLI_GROUP("files of others"),                                                                  \
+        {"split",                                                                                  \
+         0,                                                                                        \
+         CLI_TEXT,                                                                                 \
+         &(source).split,                                                                          \
+         "NAME",                                                                                   \
+         NULL,                                                                                     \
+         "of files of others: the split to read, such as train"},                                  \
     {                                                                                              \
         "members", 0, CLI_TEXT, &(source).members, "RULES", NULL,                                  \
             "of files of others: what members are, by suffix (docs/tar-fields.md), or columns, "   \
@@ -209,13 +246,14 @@ struct cli_source {
     }
 /* The entries of a table of options that set `source`. letter: the one of --labels; 0 if none. */
 #define CLI_SOURCE_OPTIONS(source, letter)                                                         \
-    {"labels",                                                                                     \
-     letter,                                                                                       \
-     CLI_TEXT,                                                                                     \
-     &(source).labels,                                                                             \
-     "FILE",                                                                                       \
-     "one class per sub-folder",                                                                   \
-     "CSV or JSON-lines file that names the images of a plain folder and their fields"},           \
+    CLI_GROUP("plain folders"),                                                                    \
+        {"labels",                                                                                 \
+         letter,                                                                                   \
+         CLI_TEXT,                                                                                 \
+         &(source).labels,                                                                         \
+         "FILE",                                                                                   \
+         "one class per sub-folder",                                                               \
+         "CSV or JSON-lines file that names the images of a plain folder and their fields"},       \
         {"masks",                                                                                  \
          0,                                                                                        \
          CLI_TEXT,                                                                                 \
@@ -281,11 +319,15 @@ enum pst_status cli_find_sample(const pst_dataset *dataset, const char *text, bo
  * name only when it is whole (cli_file.c). */
 enum pst_status cli_put(const char *output, const void *head, size_t head_nbytes, const void *bytes,
                         size_t nbytes, struct pst_error *err);
+/* Asks whether a file that is there may be written over, unless `force`. What is no regular file is
+ * written to as it is. Returns -1 to go on, or the exit status: the answer was no, or there is no
+ * terminal to ask on (cli_file.c). */
+int cli_may_write(const struct cli *cli, const char *output, bool force);
 /* Reads the whole file, with a NUL behind it; the caller frees `bytes`. */
 enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes,
                               struct pst_error *err);
 
-/* The JSON of pst_environment_json. For free(); NULL: no memory (cli_environment.c). */
+/* The JSON of pst_environment_json. For free(); NULL: no memory (cli_describe.c). */
 char *cli_environment(size_t *nbytes);
 
 /* Images (cli_image.c)

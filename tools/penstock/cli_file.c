@@ -1,9 +1,11 @@
-/* cli_file.c - writes a result to stdout, or to a file that gets its name only when it is whole. */
+/* cli_file.c - writes a result to stdout, or to a file that gets its name only when it is whole;
+ * and asks before it writes over a file. */
 #include "cli.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,4 +64,29 @@ enum pst_status cli_put(const char *output, const void *head, size_t head_nbytes
     if (part[0])
         (void)unlink(part);
     return fail_put(output, os_error, err);
+}
+
+int cli_may_write(const struct cli *cli, const char *output, bool force)
+{
+    struct stat st;
+    if (output == NULL || strcmp(output, "-") == 0 || force || stat(output, &st) != 0 ||
+        !S_ISREG(st.st_mode))
+        return -1;
+    if (cli->json || isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1)
+        return cli_usage(cli,
+                         "%s is there already, and there is no terminal to ask on: --force writes "
+                         "over it",
+                         output);
+    fprintf(stderr, "penstock %s: ", cli->verb->name);
+    cli_print_name(stderr, output);
+    fputs(" is there already: write over it? [y/N] ", stderr);
+    char answer[16] = "";
+    bool yes = fgets(answer, sizeof answer, stdin) != NULL;
+    answer[strcspn(answer, "\n")] = '\0';
+    if (yes && (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0))
+        return -1;
+    if (!yes)
+        fputc('\n', stderr);
+    cli_note(cli, "nothing was written");
+    return CLI_FAILED;
 }

@@ -13,7 +13,7 @@ static int show(void *ctx, const struct pst_progress *progress)
     const struct cli *cli = opening->cli;
     const char *verb = cli->verb == NULL ? "penstock" : cli->verb->name;
     double now = cli_seconds(), every = cli->bar ? 0.2 : cli_line_seconds();
-    char total[32] = "", read[64] = "", size[32];
+    char total[32] = "", read[64] = "", size[32], line[256];
     if (opening->next_s == 0)
         opening->next_s = now + (cli->bar ? PATIENCE_S : every);
     if (cli_interrupted() || now < opening->next_s || !(cli->bar || cli->lines))
@@ -26,9 +26,9 @@ static int show(void *ctx, const struct pst_progress *progress)
         cli_size_text(progress->nbytes_in, size);
         snprintf(read, sizeof read, ", %s walked over", size);
     }
-    fprintf(stderr, "%s%s: looking through the data, %llu%s found%s%s", cli->bar ? "\r\033[K" : "",
-            verb, (unsigned long long)progress->n_done, total, read, cli->bar ? "" : "\n");
-    fflush(stderr);
+    snprintf(line, sizeof line, "%s: looking through the data, %llu%s found%s", verb,
+             (unsigned long long)progress->n_done, total, read);
+    cli_progress_line(cli, line);
     return 0;
 }
 

@@ -1,12 +1,10 @@
-/* cli_options.c - parses options and operands of a verb by a table, which also makes its help. */
+/* cli_options.c - parses options and operands of a verb by its table. */
 #include "cli.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 int cli_usage(const struct cli *cli, const char *format, ...)
 {
@@ -63,6 +61,8 @@ const char *cli_nearest(const char *word, const void *first, size_t stride)
         memcpy(&name, entry, sizeof name);
         if (name == NULL)
             return best;
+        if (name[0] == '\0') /* a heading */
+            continue;
         size_t d = distance(word, name);
         /* A common beginning counts as one edit. */
         if (strlen(word) >= 2 && strncmp(name, word, strlen(word)) == 0)
@@ -124,88 +124,14 @@ void cli_size_text(uint64_t nbytes, char out[32])
     snprintf(out, 32, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
 }
 
-enum { HELP_COLUMNS_MAX = 100, HELP_COLUMNS_MIN = 50, HELP_INDENT = 29 };
-
-/* Columns of the terminal that help is written to, at most HELP_COLUMNS_MAX. */
-static size_t help_columns(void)
-{
-    struct winsize size;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 ||
-        size.ws_col > HELP_COLUMNS_MAX)
-        return HELP_COLUMNS_MAX;
-    return size.ws_col < HELP_COLUMNS_MIN ? HELP_COLUMNS_MIN : size.ws_col;
-}
-
-/* Prints a text in lines of at most `columns`, broken at spaces. The first begins at column `at`,
- * the others are indented. A line break in the text stays one. */
-static void print_wrapped(const char *text, size_t at, size_t indent, size_t columns)
-{
-    bool begins = true;
-    while (*text != '\0') {
-        size_t n = strcspn(text, " \n");
-        if (!begins && at + 1 + n > columns) {
-            printf("\n%*s", (int)indent, "");
-            at = indent;
-            begins = true;
-        }
-        at += n + (begins ? 0 : 1);
-        printf("%s%.*s", begins ? "" : " ", (int)n, text);
-        begins = false;
-        text += n;
-        if (*text == '\n') {
-            printf("\n%*s", text[1] == '\0' ? 0 : (int)indent, "");
-            at = indent;
-            begins = true;
-        }
-        text += *text != '\0';
-    }
-    putchar('\n');
-}
-
-static void print_option(const struct cli_option *option, size_t columns)
-{
-    char left[64];
-    char letter[8] = "    ";
-    if (option->letter != 0)
-        snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
-             option->argument == NULL ? "" : " ", option->argument == NULL ? "" : option->argument);
-    char help[1024];
-    bool has = option->standard != NULL;
-    snprintf(help, sizeof help, "%s%s%s%s", option->help, has ? " (default " : "",
-             has ? option->standard : "", has ? ")" : "");
-    int at = printf("  %-26s ", left);
-    print_wrapped(help, (size_t)at, HELP_INDENT, columns);
-}
-
-static const struct cli_option common[] = {
-    {"json", 0, CLI_FLAG, NULL, NULL, NULL, "results and errors as JSON on stdout"},
-    {"quiet", 0, CLI_FLAG, NULL, NULL, NULL, "no progress and no remarks on stderr"},
-    {"help", 'h', CLI_FLAG, NULL, NULL, NULL, "this text"},
-    {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
-};
-
-static void print_help(const struct cli_command *command)
-{
-    size_t columns = help_columns();
-    printf("usage: penstock %s\n\n", command->usage);
-    print_wrapped(command->about, 0, 0, columns);
-    puts("\noptions:");
-    for (const struct cli_option *option = command->options; option->name != NULL; option++)
-        if (option->help != NULL)
-            print_option(option, columns);
-    for (const struct cli_option *option = common; option->name != NULL; option++)
-        print_option(option, columns);
-    printf("\nexample:\n  %s\n", command->example);
-}
-
 static const struct cli_option *find_option(const struct cli_option *options, const char *name,
                                             size_t nbytes, char letter)
 {
     for (; options->name != NULL; options++)
-        if (letter != 0
-                ? options->letter == letter
-                : strlen(options->name) == nbytes && memcmp(options->name, name, nbytes) == 0)
+        if (options->kind != CLI_HEADING &&
+            (letter != 0
+                 ? options->letter == letter
+                 : strlen(options->name) == nbytes && memcmp(options->name, name, nbytes) == 0))
             return options;
     return NULL;
 }
@@ -219,7 +145,7 @@ static int unknown_option(const struct cli *cli, const struct cli_command *comma
         snprintf(word, sizeof word, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
         near = cli_nearest(word, &command->options[0].name, sizeof command->options[0]);
         if (near == NULL)
-            near = cli_nearest(word, &common[0].name, sizeof common[0]);
+            near = cli_nearest(word, &cli_common_options[0].name, sizeof cli_common_options[0]);
     }
     if (near != NULL)
         return cli_usage(cli, "no option %s: did you mean --%s?", argument, near);
@@ -230,6 +156,8 @@ static int set_option(const struct cli *cli, const struct cli_option *option, co
 {
     bool ok = true;
     switch (option->kind) {
+    case CLI_HEADING: /* has no name */
+        break;
     case CLI_FLAG:
         *(bool *)option->target = true;
         break;
@@ -263,11 +191,11 @@ static int take_option(const struct cli *cli, const struct cli_command *command,
         value = argument[2 + nbytes] == '=' ? argument + 3 + nbytes : NULL;
         option = find_option(command->options, argument + 2, nbytes, 0);
         if (option == NULL)
-            option = find_option(common, argument + 2, nbytes, 0);
+            option = find_option(cli_common_options, argument + 2, nbytes, 0);
     } else {
         option = find_option(command->options, NULL, 0, argument[1]);
         if (option == NULL)
-            option = find_option(common, NULL, 0, argument[1]);
+            option = find_option(cli_common_options, NULL, 0, argument[1]);
         if (argument[2] != '\0')
             value = argument + 2;
     }
@@ -283,7 +211,7 @@ static int take_option(const struct cli *cli, const struct cli_command *command,
     if (option->target == NULL) {
         if (option->letter != 'h')
             return -1; /* main.c has parsed --json and --quiet */
-        print_help(command);
+        cli_print_help(command);
         return CLI_OK;
     }
     return set_option(cli, option, value);
@@ -294,6 +222,10 @@ int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char
 {
     int n = 0;
     bool only_operands = false;
+    if (cli->describes != NULL) {
+        cli_describe_command(cli->describes, command);
+        return CLI_OK;
+    }
     for (int i = 0; i < argc; i++) {
         if (!only_operands && strcmp(argv[i], "--") == 0) {
             only_operands = true;

@@ -1,4 +1,4 @@
-/* cli_output.c - output of the verbs: JSON, errors, progress; and the flag that an interrupt sets.
+/* cli_output.c - output of the verbs: JSON and errors; and the flag that an interrupt sets.
  */
 #include "cli.h"
 
@@ -8,9 +8,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
 /* Returns the bytes of the UTF-8 sequence at `s`, 0 if it is none. */
 static size_t sequence(const unsigned char *s)
@@ -257,109 +254,6 @@ void cli_note(const struct cli *cli, const char *format, ...)
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fputc('\n', stderr);
-}
-
-/* Writes "1:02:03", "4:05", or "-" if the time is unknown. */
-static void time_text(double seconds, char out[32])
-{
-    if (!(seconds >= 0 && seconds < 1e8)) {
-        snprintf(out, 32, "-");
-        return;
-    }
-    unsigned long s = (unsigned long)(seconds + 0.5);
-    if (s >= 3600)
-        snprintf(out, 32, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
-    else
-        snprintf(out, 32, "%lu:%02lu", s / 60, s % 60);
-}
-
-double cli_seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* Returns samples per second over the last 5 to 10 seconds, or since the beginning if that is
- * less. 0 if unknown. */
-static double rate(struct cli_meter *meter, double now, uint64_t n_done)
-{
-    enum { SPAN_S = 5 };
-    if (meter->mark_s[0] == 0 || n_done < meter->mark_done[0]) {
-        meter->mark_s[0] = meter->mark_s[1] = now;
-        meter->mark_done[0] = meter->mark_done[1] = n_done;
-    }
-    double passed = now - meter->mark_s[0];
-    double result = passed > 0 ? (double)(n_done - meter->mark_done[0]) / passed : 0;
-    if (now - meter->mark_s[1] >= SPAN_S) {
-        meter->mark_s[0] = meter->mark_s[1];
-        meter->mark_done[0] = meter->mark_done[1];
-        meter->mark_s[1] = now;
-        meter->mark_done[1] = n_done;
-    }
-    return result;
-}
-
-double cli_line_seconds(void)
-{
-    const char *text = getenv("PENSTOCK_PROGRESS_SECONDS");
-    char *end = NULL;
-    double seconds = text == NULL ? 30 : strtod(text, &end);
-    return text != NULL && (end == text || *end != '\0' || !(seconds >= 0)) ? 30 : seconds;
-}
-
-/* Makes the text after the verb's name, for both forms of progress. */
-static void progress_text(const struct pst_progress *progress, double per_second, char out[128])
-{
-    char in[32], left[32];
-    double n_left = (double)progress->n_total - (double)progress->n_done;
-    cli_size_text(progress->nbytes_in, in);
-    time_text(per_second > 0 ? n_left / per_second : -1, left);
-    snprintf(out, 128, "%3.0f%%  %llu of %llu  %s  %.*f/s  %s left",
-             100 * (double)progress->n_done / (double)progress->n_total,
-             (unsigned long long)progress->n_done, (unsigned long long)progress->n_total, in,
-             per_second < 10, per_second, left);
-}
-
-static void draw_bar(const char *what, double share, const char *text)
-{
-    struct winsize size = {0};
-    char bar[64];
-    int columns =
-        ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-    int used = (int)(strlen(what) + strlen(text)) + 5; /* spaces and brackets */
-    int width = columns - used > 40 ? 40 : columns - used;
-    fprintf(stderr, "\r\033[K%s ", what);
-    if (width >= 8) { /* a shorter bar would show nothing */
-        memset(bar, '.', sizeof bar);
-        memset(bar, '#', (size_t)(share * width));
-        fprintf(stderr, "[%.*s] ", width, bar);
-    }
-    fprintf(stderr, "%.*s", columns > 20 ? columns - (int)strlen(what) - 2 : 0, text);
-    fflush(stderr);
-}
-
-int cli_progress(const struct cli *cli, const char *what, const struct pst_progress *progress)
-{
-    struct cli_meter *meter = cli->meter;
-    if (!cli->quiet && meter != NULL && progress->n_total > 0) {
-        double now = cli_seconds(), per_second = rate(meter, now, progress->n_done);
-        char text[128];
-        progress_text(progress, per_second, text);
-        if (cli->bar)
-            draw_bar(what, (double)progress->n_done / (double)progress->n_total, text);
-        else if (cli->lines && meter->next_s > 0 && now >= meter->next_s)
-            fprintf(stderr, "%s: %s\n", what, text + strspn(text, " "));
-        if (meter->next_s == 0 || now >= meter->next_s)
-            meter->next_s = now + cli_line_seconds();
-    }
-    return cli_interrupted() ? 1 : 0;
-}
-
-void cli_progress_end(const struct cli *cli)
-{
-    if (cli->bar)
-        fputs("\r\033[K", stderr);
 }
 
 /* The one variable that a signal handler may touch. */

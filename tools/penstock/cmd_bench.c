@@ -297,15 +297,15 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
                           .device = "cpu",
                           .on_error = "stop"};
     const struct cli_option options[] = {
+        CLI_GROUP("what is measured"),
         {"batch-size", 'b', CLI_COUNT, &bench.batch_size, "N", "64", "samples per batch"},
         {"workers", 'w', CLI_COUNT, &bench.workers, "N", "2",
          "decoding threads; 0: the calling thread does it all"},
         {"epochs", 'e', CLI_COUNT, &bench.epochs, "N", "3",
          "epochs measured, after one that is not"},
-        {"op", 0, CLI_TEXT, &bench.operation, "OP", "rrc224",
-         "rrc224 or crop768 (crop, flip, normalise, f32 NCHW), or none"},
-        {"device", 0, CLI_TEXT, &bench.device, "DEVICE", "cpu",
-         "where batches go: cpu, cuda or cuda:N"},
+        {"op", 0, CLI_TEXT, &bench.operation, "rrc224|crop768|none", "rrc224",
+         "rrc224 and crop768: crop, flip, normalise, f32 NCHW"},
+        {"device", 0, CLI_TEXT, &bench.device, "cpu|cuda|cuda:N", "cpu", "where batches go"},
         {"seed", 0, CLI_COUNT, &bench.seed, "N", "0", "of order and augmentation"},
         {"host-memory", 0, CLI_SIZE, &bench.host_memory, "SIZE", "4GiB", "limit of the loader"},
         {"on-error", 0, CLI_TEXT, &bench.on_error, "stop|skip", "stop", "what a bad image does"},
@@ -317,7 +317,8 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
         .about = "Loads the data set in shuffled order with the usual chain of operations, batch "
                  "after batch, as a\n"
                  "training run with a model that costs nothing would.",
-        .example = "penstock bench photos.pst --workers 8 --op rrc224",
+        .example = "penstock bench photos.pst --workers 8 --op rrc224\n"
+                   "penstock bench photos.pst --device cuda --batch-size 256",
         .options = options,
         .n_min = 1,
         .n_max = 1,

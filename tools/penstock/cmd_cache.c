@@ -107,8 +107,12 @@ static int clear(struct cli *cli, const char *socket)
 int cmd_cache(struct cli *cli, int argc, char **argv)
 {
     const char *socket = NULL, *operands[4] = {0};
-    const struct cli_option options[] = {CLI_SOCKET_OPTION(socket),
-                                         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
+    bool force = false;
+    const struct cli_option options[] = {
+        {"force", 0, CLI_FLAG, &force, NULL, NULL,
+         "save: write over a file that is there, without a question"},
+        CLI_SOCKET_OPTION(socket),
+        {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
     if (argc > 0 && strcmp(argv[0], "fleet") == 0)
         return cmd_cache_fleet(cli, argc - 1, argv + 1);
     const struct cli_command command = {
@@ -118,7 +122,9 @@ int cmd_cache(struct cli *cli, int argc, char **argv)
                  "frees the data sets that no loader uses. fleet: the memcached command of this "
                  "host; it\n"
                  "has options of its own (cache fleet --help).",
-        .example = "penstock cache save /scratch/warm.cache",
+        .example = "penstock cache save /scratch/warm.cache\n"
+                   "penstock cache load /scratch/warm.cache\n"
+                   "penstock cache status --json",
         .options = options,
         .n_min = 1,
         .n_max = 2};
@@ -130,6 +136,10 @@ int cmd_cache(struct cli *cli, int argc, char **argv)
         return cli_usage(cli, "cache %s needs a file", operands[0]);
     if (!loads && !saves && operands[1])
         return cli_usage(cli, "cache %s takes no file", operands[0]);
+    if (saves)
+        status = cli_may_write(cli, operands[1], force);
+    if (status >= 0)
+        return status;
     if (loads || saves)
         return move_file(cli, socket, operands[1], loads);
     if (strcmp(operands[0], "status") == 0)

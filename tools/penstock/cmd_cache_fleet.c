@@ -243,11 +243,13 @@ int cmd_cache_fleet(struct cli *cli, int argc, char **argv)
                           .port = 11211,
                           .listen = "127.0.0.1"};
     const struct cli_option options[] = {
+        CLI_GROUP("memory"),
         {"memory", 'm', CLI_SIZE, &fleet.memory, "SIZE", "the data set's share",
          "memory for items; it is all that the server takes, but for some MiB"},
         {"servers", 0, CLI_COUNT, &fleet.n_servers, "N", "1", "servers that share the data set"},
         {"max-item", 0, CLI_SIZE, &fleet.max_item, "SIZE", "32KiB",
          "what one value takes: as the loaders' max_item"},
+        CLI_GROUP("the server"),
         {"listen", 'l', CLI_TEXT, &fleet.listen, "ADDRESS", "127.0.0.1",
          "address of this host to listen on; who reaches it can read and write the cache"},
         {"port", 'p', CLI_COUNT, &fleet.port, "N", "11211", "port to listen on"},
@@ -258,10 +260,12 @@ int cmd_cache_fleet(struct cli *cli, int argc, char **argv)
          "file with user:password, which clients must give"},
         {"user", 'u', CLI_TEXT, &fleet.user, "NAME", NULL,
          "user to become, if the server is started by root"},
+        CLI_GROUP("a fast disk"),
         {"flash", 0, CLI_TEXT, &fleet.flash_path, "FILE", NULL,
          "keep items in this file of a fast disk (extstore)"},
         {"flash-size", 0, CLI_SIZE, &fleet.flash, "SIZE", "the data set's share, and some",
          "size of that file; memcached evicts when it is full, so give it more than the share"},
+        CLI_GROUP("the command"),
         {"run", 0, CLI_FLAG, &fleet.run, NULL, NULL,
          "run the command, and again when memcached ends"},
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
@@ -272,7 +276,8 @@ int cmd_cache_fleet(struct cli *cli, int argc, char **argv)
                  "(docs/fleet.md). The server refuses items when its memory is full, and evicts "
                  "nothing. With\n"
                  "DATA, its memory is the data set's bytes and 5 %, divided by --servers.",
-        .example = "penstock cache fleet train.pst --servers 4 --listen 10.0.0.5 --run",
+        .example = "penstock cache fleet train.pst --servers 4 --listen 10.0.0.5 --run\n"
+                   "penstock cache fleet --memory 64GiB",
         .options = options,
         .n_max = 1,
     };

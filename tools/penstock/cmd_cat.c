@@ -14,7 +14,7 @@ struct cat {
     const char *field, *output, *as_text;
     struct cli_source source;
     uint64_t variant;
-    bool pixels, by_name, indices, original;
+    bool pixels, by_name, indices, original, force;
     enum cli_as as;
     struct cli_pli pli;
     struct pst_pli_encode_options pli_options;
@@ -247,25 +247,30 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
 {
     struct cat cat = {.cli = cli, .field = "image"};
     const struct cli_option options[] = {
+        CLI_GROUP("which item"),
         {"field", 'f', CLI_TEXT, &cat.field, "NAME", "image", "which field"},
         {"variant", 'k', CLI_COUNT, &cat.variant, "K", "0", "which stored form of it"},
+        {"name", 'n', CLI_FLAG, &cat.by_name, NULL, NULL,
+         "SAMPLE is a name even if it looks like a number"},
+        CLI_GROUP("how it is written"),
         {"output", 'o', CLI_TEXT, &cat.output, "FILE", "stdout",
          "where to write; - is stdout, also a terminal"},
-        {"as", 'a', CLI_TEXT, &cat.as_text, "FORM", "as stored",
-         "decode, upright, and write as png, pli, pnm (PGM, PPM, or PAM with alpha) or raw; "
+        {"force", 0, CLI_FLAG, &cat.force, NULL, NULL,
+         "write over a file that is there, without a question"},
+        {"as", 'a', CLI_TEXT, &cat.as_text, "png|pli|pli-jpeg|pnm|raw", "as stored",
+         "decode, upright, and write so; pnm: PGM, PPM, or PAM with alpha; "
          "pli-jpeg: the JPEG's coefficients as PLI"},
         {"original", 'O', CLI_FLAG, &cat.original, NULL, NULL,
          "the file that was packed: a JPEG out of its PLI, others as they are stored"},
         {"pixels", 'p', CLI_FLAG, &cat.pixels, NULL, NULL, "the same as --as pnm"},
-        {"tier", 't', CLI_TEXT, &cat.pli.tier, "TIER", "small", "--as pli: fast, small or dense"},
+        {"tier", 't', CLI_TEXT, &cat.pli.tier, "fast|small|dense", "small",
+         "--as pli: fast to decode, small, or dense"},
         {"effort", 'e', CLI_COUNT, &cat.pli.effort, "N", "3",
          "--as pli: 1 to 5; more is smaller and slower to make"},
         {"max-error", 0, CLI_COUNT, &cat.pli.max_error, "N", "0",
          "--as pli: samples may differ by so much; 0 is lossless"},
         {"indices", 'i', CLI_FLAG, &cat.indices, NULL, NULL,
          "of an image with a palette its indices (masks: always)"},
-        {"name", 'n', CLI_FLAG, &cat.by_name, NULL, NULL,
-         "SAMPLE is a name even if it looks like a number"},
         CLI_SOURCE_OPTIONS(cat.source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
@@ -288,6 +293,8 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
     int exit_status = cli_parse(cli, &command, argc, argv, operands);
     if (exit_status < 0)
         exit_status = take_options(&cat);
+    if (exit_status < 0)
+        exit_status = cli_may_write(cli, cat.output, cat.force);
     if (exit_status >= 0)
         return exit_status;
     struct stat st;

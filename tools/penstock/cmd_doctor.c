@@ -168,7 +168,8 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
                  "works; \"note\" costs\n"
                  "speed or a feature; \"BAD\" hinders, and the exit status is 1. Nothing is "
                  "changed.",
-        .example = "penstock doctor",
+        .example = "penstock doctor\n"
+                   "penstock doctor --quiet",
         .options = options,
     };
     const char *operands[4] = {0};

@@ -12,7 +12,8 @@ int cmd_env(struct cli *cli, int argc, char **argv)
         .about = "Prints version, compiler, codecs, CPU features found and used, whether io_uring "
                  "works here,\n"
                  "GPUs, and the kernels for them. Paste it into bug reports. Always JSON.",
-        .example = "penstock env",
+        .example = "penstock env\n"
+                   "penstock env > report.json",
         .options = options,
     };
     const char *operands[4] = {0};

@@ -557,9 +557,9 @@ int cmd_info(struct cli *cli, int argc, char **argv)
     struct info info = {.cli = cli};
     struct cli_source source = {0};
     const struct cli_option options[] = {
-        CLI_SOURCE_OPTIONS(source, 0),
         {"all", 'a', CLI_FLAG, &info.all, NULL, NULL,
          "read the header of every file of a folder, not of some 256"},
+        CLI_SOURCE_OPTIONS(source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
     const struct cli_command command = {
@@ -570,7 +570,8 @@ int cmd_info(struct cli *cli, int argc, char **argv)
             "classes, shards; or, of an image file, its form, size and orientation, and of a PLI "
             "what its head\n"
             "says: tier, units, checksums.",
-        .example = "penstock info photos.pst --json",
+        .example = "penstock info photos.pst --json\n"
+                   "penstock info photos --all",
         .options = options,
         .n_min = 1,
         .n_max = 1,

@@ -103,6 +103,31 @@ static enum pst_status list_one(struct ls *ls, uint64_t sample, struct pst_error
     return PST_OK;
 }
 
+/* Takes the samples of --range, which may lie beyond the last one. Returns -1, or the exit status.
+ */
+static int take_option(struct ls *ls, const char *text, uint64_t *begin, uint64_t *end)
+{
+    if (cli_range(text, pst_dataset_count(ls->dataset), begin, end))
+        return -1;
+    return cli_usage(ls->cli, "--range is \"%s\": A:B with A <= B is expected", text);
+}
+
+/* Takes the samples of the operand: A:B or a number. Returns -1, or the exit status. */
+static int take_operand(struct ls *ls, const char *text, uint64_t *begin, uint64_t *end)
+{
+    uint64_t count = pst_dataset_count(ls->dataset);
+    struct pst_error err;
+    if (!cli_range(text, count, begin, end) || (*begin == *end && *begin < count))
+        return cli_usage(ls->cli, "\"%s\": A:B with A < B, or a number, is expected", text);
+    if (*begin < *end || (*begin == 0 && strchr(text, ':') != NULL)) /* there are no samples */
+        return -1;
+    pst_error_clear(&err);
+    cli_error(&err, PST_ERROR_NOT_FOUND, "no sample %llu: there are %llu",
+              (unsigned long long)*begin, (unsigned long long)count);
+    snprintf(err.dataset, sizeof err.dataset, "%s", pst_dataset_path(ls->dataset));
+    return cli_fail(ls->cli, &err);
+}
+
 int cmd_ls(struct cli *cli, int argc, char **argv)
 {
     struct ls ls = {.cli = cli};
@@ -111,17 +136,21 @@ int cmd_ls(struct cli *cli, int argc, char **argv)
     const struct cli_option options[] = {
         {"long", 'l', CLI_FLAG, &ls.detailed, NULL, NULL,
          "form, bytes, width x height x channels / bits too (in a folder each file is read)"},
-        {"range", 'r', CLI_TEXT, &range, "A:B", "all", "only samples A to B-1"},
+        {"range", 'r', CLI_TEXT, &range, "A:B", "all",
+         "only samples A to B-1, as the operand A:B; it may lie beyond the last sample"},
         CLI_SOURCE_OPTIONS(source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
     const struct cli_command command = {
-        .usage = "ls PATH [options]",
-        .about = "Lists the samples of a data set or folder: number, label, name.",
-        .example = "penstock ls photos.pst --long --range 0:20",
+        .usage = "ls PATH [A:B|N] [options]",
+        .about =
+            "Lists the samples of a data set or folder: number, label, name. A:B lists samples A "
+            "to B-1; A: goes to the end, :B begins at the first, and N is one sample.",
+        .example = "penstock ls photos.pst 0:20 --long\n"
+                   "penstock ls photos.pst 1000: --json",
         .options = options,
         .n_min = 1,
-        .n_max = 1,
+        .n_max = 2,
     };
     const char *operands[4] = {0};
     struct pst_error err;
@@ -129,13 +158,15 @@ int cmd_ls(struct cli *cli, int argc, char **argv)
     int exit_status = cli_parse(cli, &command, argc, argv, operands);
     if (exit_status >= 0)
         return exit_status;
+    if (operands[1] != NULL && range != NULL)
+        return cli_usage(cli, "--range is the operand %s: give one of them", operands[1]);
     pst_error_clear(&err);
     if (cli_open(cli, operands[0], &source, &ls.dataset, &err) != PST_OK)
         return cli_fail(cli, &err);
-    if (!cli_range(range == NULL ? ":" : range, pst_dataset_count(ls.dataset), &begin, &end)) {
-        exit_status = cli_usage(cli, "--range is \"%s\": A:B with A <= B is expected", range);
+    exit_status = operands[1] != NULL ? take_operand(&ls, operands[1], &begin, &end)
+                                      : take_option(&ls, range == NULL ? ":" : range, &begin, &end);
+    if (exit_status >= 0)
         goto out;
-    }
     ls.i_image = cli_field_of_type(ls.dataset, PST_FIELD_IMAGE);
     ls.i_label = pst_dataset_find_field(ls.dataset, "label");
     if (ls.i_label >= 0 &&

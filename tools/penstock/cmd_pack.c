@@ -515,13 +515,14 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
 
 /* Options that control how foreign annotation files (COCO, VOC, CityPersons) are read. */
 #define ANNOTATION_OPTIONS(a)                                                                      \
-    {"coco",                                                                                       \
-     0,                                                                                            \
-     CLI_TEXT,                                                                                     \
-     &(a).coco,                                                                                    \
-     "FILE",                                                                                       \
-     NULL,                                                                                         \
-     "annotations of SRC's images in COCO JSON: boxes, keypoints, polygons"},                      \
+    CLI_GROUP("annotations of others"),                                                            \
+        {"coco",                                                                                   \
+         0,                                                                                        \
+         CLI_TEXT,                                                                                 \
+         &(a).coco,                                                                                \
+         "FILE",                                                                                   \
+         NULL,                                                                                     \
+         "annotations of SRC's images in COCO JSON: boxes, keypoints, polygons"},                  \
         {"voc", 0, CLI_FLAG, &(a).voc, NULL, NULL, "SRC has the layout of Pascal VOC (XML)"},      \
         {"citypersons",                                                                            \
          0,                                                                                        \
@@ -553,6 +554,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
                                .argc = argc,
                                .argv = argv};
     struct cli_option options[] = {
+        CLI_GROUP("what is stored"),
         {"form", 'f', CLI_TEXT, &a.forms, "FORMS",
          kind == APPEND ? "as the data set has them" : "pli-jpeg of JPEGs, others as they are",
          "how images are stored, comma-separated, the preferred first: pli-jpeg, original (the "
@@ -560,8 +562,8 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
         {"mask-form", 0, CLI_TEXT, &a.mask_forms, "FORMS",
          kind == APPEND ? "as the data set has them" : "as the source has them",
          "the same for masks"},
-        {"tier", 't', CLI_TEXT, &a.pli.tier, "TIER", "small",
-         "pli: fast (to decode), small or dense"},
+        {"tier", 't', CLI_TEXT, &a.pli.tier, "fast|small|dense", "small",
+         "pli: fast to decode, small, or dense"},
         {"effort", 'e', CLI_COUNT, &a.pli.effort, "N", "3",
          "pli: 1 to 5; more is smaller and slower to make"},
         {"max-error", 0, CLI_COUNT, &a.pli.max_error, "N", "0",
@@ -581,6 +583,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
         {"made-for", 0, CLI_TEXT, &a.made_for, "upright|stored", NULL,
          "for which picture of images with an EXIF orientation masks, boxes and keypoints were "
          "made"},
+        CLI_GROUP("how it is made"),
         {"workers", 'w', CLI_COUNT, &a.workers, "N", "all cores", "threads that read and decode"},
         {"resume", 'r', CLI_FLAG, &a.resume, NULL, NULL, "go on where an interrupted run stopped"},
         {"verify-samples", 0, CLI_FLAG, &a.verify_samples, NULL, NULL,
@@ -588,13 +591,12 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
         {"verify-pixels", 0, CLI_FLAG, &a.verify_samples, NULL, NULL,
          "the older name of --verify-samples"},
         {"on-error", 0, CLI_TEXT, &a.on_error, "stop|skip", "stop", "what a bad image does"},
-        CLI_SOURCE_OPTIONS(a.source, 'l'),
-        ANNOTATION_OPTIONS(a),
-        DRAWN_OPTIONS(a),
         {"shard-size", 's', CLI_SIZE, &a.shard_nbytes, "SIZE", "1GiB",
          "start a new shard file beyond this"},
         {"commit-size", 0, CLI_SIZE, &a.commit_nbytes, "SIZE", "256MiB",
          "make what was written durable each time it grew by this"},
+        CLI_SOURCE_OPTIONS(a.source, 'l'),
+        ANNOTATION_OPTIONS(a),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
     const char *operands[4] = {0};
     enum pst_form forms[2][PST_MAX_VARIANTS];
@@ -674,7 +676,8 @@ int cmd_append(struct cli *cli, int argc, char **argv)
                  "and so is a sample whose\n"
                  "name is there already (with --resume: skipped). Readers of DST see the old state "
                  "until the new one is whole.",
-        .example = "penstock append photos.pst more-photos",
+        .example = "penstock append photos.pst more-photos\n"
+                   "penstock append photos.pst more-photos --add-classes --resume",
     };
     return pack_verb(cli, argc, argv, command, APPEND);
 }

@@ -216,7 +216,8 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
                  "of this user on\n"
                  "this machine (Loader(cache=\"host\")). \"status\" tells what the running service "
                  "does, \"stop\" ends it.",
-        .example = "penstock serve --memory 64GiB --keep",
+        .example = "penstock serve --memory 64GiB --keep\n"
+                   "penstock serve status --json",
         .options = options,
         .n_max = 1};
     int status = cli_parse(cli, &command, argc, argv, operands);

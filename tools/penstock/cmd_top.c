@@ -67,7 +67,8 @@ int cmd_top(struct cli *cli, int argc, char **argv)
                  "clients with\n"
                  "their hit rates, and what is read from storage. With --json, objects follow each "
                  "other.",
-        .example = "penstock top --once",
+        .example = "penstock top --once\n"
+                   "penstock top --interval 5 --json",
         .options = options};
     struct pst_service_status before = {0};
     int status = cli_parse(cli, &command, argc, argv, operands);

@@ -488,7 +488,8 @@ int cmd_unpack(struct cli *cli, int argc, char **argv)
             "of folders do not say become labels.jsonl, which pack --labels reads. No file is "
             "overwritten, and none\n"
             "is left in part. Tars, zips and tables become such a folder, too.",
-        .example = "penstock unpack photos.pst photos-again",
+        .example = "penstock unpack photos.pst photos-again\n"
+                   "penstock unpack photos.pst photos-again --resume",
         .options = options,
         .n_min = 2,
         .n_max = 2,

@@ -44,6 +44,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
     struct cli_source source = {0};
     struct pst_dataset_options source_options;
     const struct cli_option options[] = {
+        CLI_GROUP("what is read"),
         {"decode", 'd', CLI_FLAG, &decode, NULL, NULL,
          "decode images and sounds too and compare pixel checksums (folders: always)"},
         {"restore", 'r', CLI_FLAG, &restore, NULL, NULL,
@@ -59,7 +60,8 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
                  "image and sound is decoded, and so is a single file. PLI are held against the "
                  "checksums in them, too. Prints\n"
                  "one line per finding. Exit status 1 if there is any.",
-        .example = "penstock verify photos.pst --decode",
+        .example = "penstock verify photos.pst --decode\n"
+                   "penstock verify photos --workers 4 --json",
         .options = options,
         .n_min = 1,
         .n_max = 1,

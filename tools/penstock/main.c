@@ -35,16 +35,41 @@ const struct cli_verb cli_verbs[] = {
     {NULL, NULL, NULL},
 };
 
+/* Prints a row of the list of verbs, or of another list. In a narrow terminal the text stands below
+ * the name. */
+static void print_row(const char *name, int indent, const char *text, size_t columns)
+{
+    int at = printf("  %s", name);
+    if (columns < 50) {
+        indent = 4;
+        at = 0;
+        putchar('\n');
+    }
+    printf("%*s", indent > at ? indent - at : 1, "");
+    cli_print_wrapped(text, (size_t)indent, (size_t)indent, columns);
+}
+
 static void print_help(void)
 {
-    puts("penstock - training data for accelerators that must not wait\n\n"
-         "usage: penstock VERB [ARGUMENTS] [OPTIONS]\n");
+    enum { VERB_INDENT = 11, OPTION_INDENT = 22 };
+    size_t columns = cli_help_columns();
+    cli_print_wrapped("penstock - training data for accelerators that must not wait", 0, 0,
+                      columns);
+    puts("\nusage: penstock VERB [ARGUMENTS] [OPTIONS]\n");
     for (const struct cli_verb *verb = cli_verbs; verb->name != NULL; verb++)
-        printf("  %-8s %s\n", verb->name, verb->summary);
-    puts("\n  help VERB  its options, as VERB --help\n"
-         "  --version  the version of this program and of the library\n\n"
-         "Each verb takes --json (machine-readable output) and --quiet.\n"
-         "example: penstock pack photos photos.pst && penstock info photos.pst");
+        print_row(verb->name, VERB_INDENT, verb->summary, columns);
+    putchar('\n');
+    print_row("help VERB", OPTION_INDENT, "its options, as VERB --help", columns);
+    print_row("--version", OPTION_INDENT, "the version of this program and of the library",
+              columns);
+    print_row("--completion SHELL", OPTION_INDENT,
+              "the script by which bash, zsh or fish complete words of this program", columns);
+    putchar('\n');
+    cli_print_wrapped("Each verb takes --json (machine-readable output) and --quiet.", 0, 0,
+                      columns);
+    puts("\nexamples:\n"
+         "  penstock pack photos photos.pst && penstock info photos.pst\n"
+         "  eval \"$(penstock --completion bash)\"");
 }
 
 static bool truthy(const char *variable)
@@ -139,6 +164,10 @@ static int run(struct cli *cli, int argc, char **argv)
             printf("penstock %s\n", pst_version());
         return CLI_OK;
     }
+    if (strcmp(argv[i], "--describe") == 0)
+        return cli_describe(cli);
+    if (strncmp(argv[i], "--completion", 12) == 0 && (argv[i][12] == '\0' || argv[i][12] == '='))
+        return cli_completion(cli, argv[i][12] == '=' ? argv[i] + 13 : argv[i + 1]);
     if (argv[i][0] == '-')
         return cli_usage(cli, "no option %s before the verb: see penstock --help", argv[i]);
     const struct cli_verb *verb = find_verb(argv[i]);

@@ -78,10 +78,16 @@ def nbytes(name: str, value: int | float | str) -> int:
     return int(number)
 
 
+def near(word: str, known: Iterable[str]) -> str | None:
+    """Returns the known word that is most like an unknown one; None: none is near."""
+    found = difflib.get_close_matches(word, known, 1)
+    return found[0] if found else None
+
+
 def nearest(word: str, known: Sequence[str]) -> str:
     """Returns the end of an error about an unknown word: the nearest known one, or all of them."""
-    near = difflib.get_close_matches(word, known, 1)
-    return f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+    found = near(word, known)
+    return f": did you mean {found!r}?" if found is not None else f"; there are {', '.join(known)}"
 
 
 def flag(name: str, value: Any) -> bool:

@@ -27,10 +27,10 @@ from ..stalls import accelerators, model
 from ..stalls.measure import probe, usual
 from ..stalls.report import Report, load_machine
 from ..transforms import words as _transform_words
-from .options import HelpAsked, Parser, add_source, members_of, number, whole, words_of
-from .output import FAILED, INTERRUPTED, USAGE, failed, only_results, print_result
+from . import view as _view
+from .options import HelpAsked, Parser, add_force, add_source, members_of, number, whole, words_of
+from .output import FAILED, INTERRUPTED, USAGE, failed, may_write, only_results, print_result
 from .pack import pack_verb
-from .view import view_verb
 
 _ASSUMED = (
     "The loader is assumed where nobody says more: batches of the accelerator's size or of 64 (but of no more than half of the "
@@ -45,25 +45,31 @@ def _analyze_parser() -> Parser:
         "Measures where a training run stalls, and what would help: what the accelerator waits for, what a sample costs in each "
         "form, and what more cores, memory or another form would give. It takes about a minute, needs no root, and drops nothing "
         f"of others from the page cache.\n\n{_ASSUMED}",
-        "penstock analyze photos --as mlperf:resnet50:h100 --accelerators 8 --html report.html",
+        "penstock analyze photos --as mlperf:resnet50:h100 --accelerators 8 --html report.html\n"
+        "penstock analyze photos.pst --train train:step --out report.json\n"
+        "penstock analyze --command 'python train.py' --budget 2min",
         ("data",),
         0,
     )
     _add_accelerator(parser, "60s", "about how long it may take", command=True)
     _add_usual(parser)
-    parser.option("--forms", metavar="A,B", text="forms to probe", shown="those that are worth it")
+    parser.heading("what is asked")
+    parser.option("--forms", metavar="A,B", text="forms to probe", shown="those that are worth it", several=probe.FORMS)
     parser.option("--machine", metavar="FILE", text="predict for the machine of this file")
     parser.option("--skip", type=whole, default=0, metavar="N", shown="0",
                   text="--command: loops over DataLoaders before the training's")  # fmt: skip
     parser.option("--finish", action="store_true", text="--command: let the script go on after the measurement")
+    parser.heading("what is written")
     parser.option("--out", metavar="FILE", text="write the report (JSON), for penstock whatif")
     parser.option("--html", metavar="FILE", text="write the report as one HTML page")
+    add_force(parser)
     parser.common()
     return parser
 
 
 def _add_accelerator(parser: Parser, budget: str, about_budget: str, command: bool = False) -> None:
     """Adds the options that say what trains, and how long that may be measured."""
+    parser.heading("what trains")
     how = parser.add_mutually_exclusive_group()
     parser.option("--train", metavar="MODULE:FUNCTION", group=how, text="step(batch), which returns when the step is done")
     if command:
@@ -72,6 +78,7 @@ def _add_accelerator(parser: Parser, budget: str, about_budget: str, command: bo
     parser.option("--rate", type=number, metavar="N", group=how, text="an accelerator that takes N samples/s")
     parser.option("--as", dest="name", metavar="NAME", group=how, text="an emulated accelerator, such as mlperf:resnet50:h100")
     parser.option("--accelerators", type=whole, metavar="N", text="how many share this machine", shown="1")
+    parser.heading("how it is measured")
     parser.option("--budget", default=budget, metavar="TIME", text=about_budget, shown=budget)
     parser.option("--wait-quiet", metavar="TIME", shown="measure at once",
                   text="wait at most so long, such as 60s, until other programs leave the CPU cores alone")  # fmt: skip
@@ -79,6 +86,7 @@ def _add_accelerator(parser: Parser, budget: str, about_budget: str, command: bo
 
 def _add_usual(parser: Parser) -> None:
     """Adds what can be said of the loader of DATA."""
+    parser.heading("the loader of DATA")
     parser.option("--batch-size", type=whole, metavar="N", text="samples per batch of DATA", shown="the accelerator's, or 64")
     parser.option("--transforms", "-t", metavar="FILE", shown="RandomResizedCrop(224), flip, Normalize",
                   text="JSON file of operations, as penstock.transforms.to_json writes it")  # fmt: skip
@@ -91,6 +99,7 @@ def _add_usual(parser: Parser) -> None:
 
 def _add_plan(parser: Parser) -> None:
     """Adds the limits of a plan."""
+    parser.heading("limits of the plan")
     parser.option("--storage-limit", metavar="SIZE", text="most bytes on storage: 100GiB, or 150% of today's")
     parser.option("--cache", default="auto", metavar="SIZE", shown="auto",
                   text="memory for the cache: 8GiB, 50%, 0; auto: half of what is free")  # fmt: skip
@@ -159,14 +168,18 @@ def _forms(text: str | None) -> tuple[str, ...] | None:
     return found
 
 
-def _outputs_of(given: argparse.Namespace, *names: str) -> None:
-    """Looks at the files that will be written: none is DATA, or another one of them."""
-    others = [getattr(given, "data", None) or getattr(given, "report", None)]
+def _outputs_of(verb: str, given: argparse.Namespace, *names: str) -> None:
+    """Looks at the files that will be written: none is DATA, or another one of them. Asks before one is written over."""
+    data = getattr(given, "data", None) or getattr(given, "report", None)
+    written: list[str] = []
     for name in names:
         path = getattr(given, name)
         if path is not None:
-            outputs.checked(f"--{name}", path, *others)
-            others.append(path)
+            outputs.checked(f"--{name}", path, data, *written)
+            written.append(path)
+    force, option = (given.yes, "--yes") if verb == "tune" else (given.force, "--force")
+    for path in written:
+        may_write(verb, path, force, given.json, option)
 
 
 _PATHS = ("data", "out", "html", "plan", "report", "transforms", "labels", "machine", "machines")
@@ -235,7 +248,7 @@ def _analyze(arguments: Sequence[str]) -> str:
     if (given.data is None) == (given.command is None):
         parser.error("DATA or --command is expected, and not both")
     say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: analyze: {line}", file=sys.stderr))
-    _outputs_of(given, "out", "html")
+    _outputs_of("analyze", given, "out", "html")
     machine = None if given.machine is None else load_machine(given.machine)
     if given.command is not None:
         _refuse_usual(given, "these are for DATA; the script of --command has its own loader")
@@ -344,31 +357,38 @@ _QUESTIONS = {
 }
 
 
+_WORDS = {"policy": tuple(model.POLICIES), "form": probe.FORMS, "decode": ("cpu", "gpu")}
+
+
 def _whatif_parser() -> Parser:
     parser = Parser(
         "whatif REPORT [options]",
         "Predicts the rate of an analysed run under other conditions, with an error band, what limits it, and how much of each "
         "resource would be enough. A value V may be a list (8,16,32): all combinations are answered.",
-        "penstock whatif report.json --cores 8,16,32 --form pli-jpeg --gpu-speed 2x",
+        "penstock whatif report.json --cores 8,16,32 --form pli-jpeg --gpu-speed 2x\n"
+        "penstock whatif report.json --storage 2GB/s --cache 64GiB --json",
         ("report",),
         1,
     )
+    parser.heading("conditions")
     for name, text in _QUESTIONS.items():
-        parser.option(f"--{name}", metavar="V", text=text)
+        parser.option(f"--{name}", metavar="V", text=text, several=_WORDS.get(name, ()))
     for name in model.OLD:
         parser.option(f"--{name.replace('_', '-')}", text=None)
     parser.option("--shared-cache", action="store_true", default=None, text="ranks and jobs share one cache")
     parser.option("--shared-preparation", action="store_true", default=None, text="a sample is prepared once for all jobs")
+    parser.heading("what is asked")
     parser.option("--machine", metavar="FILE", text="capacities of another machine")
     parser.option("--utilisation", type=number, metavar="U", text="what counts as fed", shown="the accelerator's limit, or 0.98")
     parser.option("--html", metavar="FILE", text="write the report as one HTML page")
+    add_force(parser)
     parser.common()
     return parser
 
 
 def _whatif_verb(arguments: Sequence[str]) -> str:
     given = _whatif_parser().parse(arguments)
-    _outputs_of(given, "html")
+    _outputs_of("whatif", given, "html")
     report = Report.load(given.report)
     if given.machine is not None:
         report = report.with_machine(given.machine)
@@ -434,23 +454,28 @@ def _plan_parser() -> Parser:
         "machine: by costs that it measures (or those of a report of penstock analyze) and a linear programme that is solved "
         "exactly. Says what limits, what one unit more of it is worth, what single forms give, and when converting has paid. "
         f"Changes no data. Needs HiGHS (pip install 'penstock[plan]').\n\n{_ASSUMED}",
-        "penstock plan photos --as mlperf:resnet50:h100 --storage-limit 100GiB --out plan.json",
+        "penstock plan photos --as mlperf:resnet50:h100 --storage-limit 100GiB --out plan.json\n"
+        "penstock plan report.json --goal storage --least-rate 3000",
         ("data",),
         1,
     )
     _add_accelerator(parser, "60s", "about how long it may take")
     _add_usual(parser)
-    parser.option("--forms", metavar="A,B", text="forms to consider", shown="those that are worth it")
+    parser.heading("what is asked")
+    parser.option("--forms", metavar="A,B", text="forms to consider", shown="those that are worth it", several=probe.FORMS)
     parser.option("--goal", default="rate", choices=("rate", "storage", "cost"), metavar="rate|storage|cost", shown="rate",
                   text="most samples/s, least storage or least cost of an epoch")  # fmt: skip
     parser.option("--least-rate", type=number, default=0.0, metavar="N", text="samples/s that a plan must reach")
     _add_plan(parser)
+    parser.heading("machines and schedule")
     parser.option("--machines", metavar="FILE", text='compare these machines; "example": those that come with Penstock')
     parser.option("--machine", metavar="FILE", text="plan a REPORT for the machine of this file")
     parser.option("--no-layout", action="store_true", text="do not measure files against packed samples")
     parser.option("--schedule", metavar="STAGES",
                   text="sizes from epochs on: EPOCH:SIZE[:BATCH],... such as 0:128:512,6:192:256,12:224")  # fmt: skip
+    parser.heading("what is written")
     parser.option("--out", metavar="FILE", text="write the plan (JSON)")
+    add_force(parser)
     parser.common()
     return parser
 
@@ -466,7 +491,7 @@ def _plan_verb(arguments: Sequence[str]) -> str:
     say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: plan: {line}", file=sys.stderr))
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
     accelerator = name or given.rate
-    _outputs_of(given, "out")
+    _outputs_of("plan", given, "out")
     forms = _forms(given.forms)
     solver.require()
     data: Any = report_or_data(given.data)
@@ -510,16 +535,19 @@ def _tune_parser() -> Parser:
         "packed and stays as it is; a data set is changed in place, unless the question is answered by no. HiGHS, the room on "
         "the disk and the places to write to are looked at first, and the plan is written before any data are. Needs HiGHS "
         f"(pip install 'penstock[plan]').\n\n{_ASSUMED} With --loader your own function makes the loader.",
-        "penstock tune photos --train train:step --yes",
+        "penstock tune photos --train train:step --yes\n"
+        "penstock tune photos.pst --rate 3000 --storage-limit 150%",
         ("data",),
         1,
     )
     _add_accelerator(parser, "2min", "about how long it may measure")
+    parser.heading("the loader of DATA")
     parser.option("--loader", metavar="MODULE:FUNCTION", text="make(path, plan), which returns the training's Loader")
-    parser.option("--yes", "-y", action="store_true", text="write without a question")
-    parser.option("--out", metavar="DIR", text="where a folder is packed to", shown="DATA.pst")
     _add_usual(parser)
     _add_plan(parser)
+    parser.heading("what is written")
+    parser.option("--yes", "-y", action="store_true", text="write without a question, also over files that are there")
+    parser.option("--out", metavar="DIR", text="where a folder is packed to", shown="DATA.pst")
     parser.option("--plan", metavar="FILE", text="write the plan (JSON)", shown="beside the data set written, .plan.json")
     parser.option("--report", metavar="FILE", text="write both analyses and the plan (JSON)")
     parser.common()
@@ -550,7 +578,7 @@ def _tune_verb(arguments: Sequence[str]) -> str:
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
     accelerator = name or given.rate
     ask = _asks(given)
-    _outputs_of(given, "plan", "report")
+    _outputs_of("tune", given, "plan", "report")
     solver.require()
     if given.loader:
         _refuse_usual(given, "the function of --loader makes the loader")
@@ -581,9 +609,23 @@ _VERBS: dict[str, Callable[[Sequence[str]], str | tuple[str | bytes, int]]] = {
     "analyze": _analyze,
     "plan": _plan_verb,
     "tune": _tune_verb,
-    "view": view_verb,
+    "view": _view.view_verb,
     "whatif": _whatif_verb,
 }
+
+
+_PARSERS: dict[str, Callable[[], Parser]] = {
+    "analyze": _analyze_parser,
+    "plan": _plan_parser,
+    "tune": _tune_parser,
+    "view": _view.parser,
+    "whatif": _whatif_parser,
+}
+
+
+def describe() -> dict[str, dict[str, Any]]:
+    """Returns the tables of options of these verbs, of which manual pages and completion are made (scripts/write_cli_pages.py)."""
+    return {name: parser().describe() for name, parser in _PARSERS.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

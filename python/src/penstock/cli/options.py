@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import difflib
-import os
+import re
 import textwrap
 from collections.abc import Sequence
-from itertools import takewhile
-from typing import Any, NoReturn
+from itertools import groupby, takewhile
+from typing import Any, NamedTuple, NoReturn
 
+from ..base import options as _options
 from ..errors import ArgumentError
+from .output import columns as _columns
 
-_COLUMNS_MOST, _COLUMNS_LEAST, _INDENT = 100, 50, 29
+_COLUMNS_MOST, _COLUMNS_LEAST, _COLUMNS_WIDE, _INDENT, _INDENT_NARROW = 100, 20, 60, 29, 8
 
 
 class UsageError(ArgumentError):
@@ -30,35 +31,59 @@ class _Help(argparse.Action):
         raise HelpAsked(parser.format_help())
 
 
+class _Row(NamedTuple):
+    """An option, as help, manual pages and completion have it: the attributes of its entry in `penstock --describe`."""
+
+    group: str
+    name: str
+    letter: str | None
+    argument: str | None
+    values: list[str]
+    several: bool
+    default: str | None
+    help: str
+
+
 class Parser(argparse.ArgumentParser):
     """The options of a verb.
 
-    usage: what follows "penstock " in the first line of the help. about: paragraphs. example: a command. operands: their names
-    in what is parsed. n_least: how many of them must be given; the others are None.
+    usage: what follows "penstock " in the first line of the help. about: paragraphs. examples: commands, one a line. operands:
+    their names in what is parsed. n_least: how many of them must be given; the others are None.
     """
 
-    def __init__(self, usage: str, about: str, example: str, operands: Sequence[str], n_least: int) -> None:
+    def __init__(self, usage: str, about: str, examples: str, operands: Sequence[str], n_least: int) -> None:
         super().__init__(prog=f"penstock {usage.partition(' ')[0]}", add_help=False, allow_abbrev=False, exit_on_error=False)
-        self._usage, self._about, self._example = usage, about, example
+        self._usage, self._about, self._examples = usage, about, examples
         self._operands, self._n_least = operands, n_least
-        self._rows: list[tuple[str, str]] = []  # of the help
+        self._rows: list[_Row] = []
+        self._heading = "options"
         self._names: list[str] = []
 
-    def option(self, *names: str, text: str | None, shown: str | None = None, group: Any = None, **more: Any) -> None:
+    def heading(self, title: str) -> None:
+        """Says above what the next options stand in the help."""
+        self._heading = title
+
+    def option(
+        self, *names: str, text: str | None, shown: str | None = None, group: Any = None, several: Sequence[str] = (), **more: Any
+    ) -> None:
         """Adds an option.
 
         names: "--name", and its letter "-n" if it has one. text: what it does; None: an old name, which the help leaves out.
-        shown: the default, in words. group: of options of which one at most may be given. more: of argparse.
+        shown: the default, in words. group: of options of which one at most may be given. several: words of which a list with
+        commas is its value. more: of argparse.
         """
         action = (group or self).add_argument(*names, **more)
         self._names.append(names[0])
         if text is not None:
-            letter = f"{names[1]}, " if len(names) > 1 else "    "
-            argument = f" {action.metavar}" if action.metavar else ""
-            self._rows.append((f"{letter}{names[0]}{argument}", text if shown is None else f"{text} (default {shown})"))
+            values = [*map(str, action.choices or several)]
+            letter = names[1][1:] if len(names) > 1 else None
+            argument = str(action.metavar) if action.metavar else None
+            row = _Row(self._heading, names[0][2:], letter, argument, values, bool(several), shown, text)
+            self._rows.append(row)
 
     def common(self) -> None:
         """Adds the options that every verb has; they come last."""
+        self.heading("options of every verb")
         self.option("--json", action="store_true", text="results and errors as JSON on stdout")
         self.option("--quiet", action="store_true", text="no progress and no remarks on stderr")
         self.option("--help", "-h", action=_Help, nargs=0, text="this text")
@@ -86,32 +111,49 @@ class Parser(argparse.ArgumentParser):
         return given
 
     def _unknown(self, word: str) -> NoReturn:
-        near = difflib.get_close_matches(word.partition("=")[0], self._names, 1) if word.startswith("--") else []
-        raise UsageError(f"no option {word}: " + (f"did you mean {near[0]}?" if near else f"see {self.prog} --help"))
+        near = _options.near(word.partition("=")[0], self._names) if word.startswith("--") else None
+        raise UsageError(f"no option {word}: " + (f"did you mean {near}?" if near else f"see {self.prog} --help"))
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
 
+    def describe(self) -> dict[str, Any]:
+        """Returns the table of options, as `penstock --describe` has that of a verb that C runs."""
+        rows = [row._asdict() for row in self._rows]
+        return {"usage": self._usage, "about": self._about, "examples": self._examples, "options": rows}
+
     def format_help(self) -> str:
-        columns = _columns()
-        about = [textwrap.fill(part, columns, break_on_hyphens=False) for part in self._about.split("\n\n")]
-        return "\n".join([f"usage: penstock {self._usage}", "", "\n\n".join(about), "", "options:",
-                          *(_row(left, text, columns) for left, text in self._rows),
-                          "", "example:", f"  {self._example}"])  # fmt: skip
+        width = min(max(_columns(1, _COLUMNS_MOST), _COLUMNS_LEAST), _COLUMNS_MOST)
+        about = [textwrap.fill(part, width, break_on_hyphens=False) for part in self._about.split("\n\n")]
+        usage = textwrap.fill(f"usage: penstock {self._usage}", width, subsequent_indent=" " * 16, break_on_hyphens=False)
+        lines = [usage, "", "\n\n".join(about)]
+        for title, rows in groupby(self._rows, lambda row: row.group):
+            lines += ["", f"{title}:", *(_shown(row, width) for row in rows)]
+        return "\n".join([*lines, "", "examples:", *(_command(line, width) for line in self._examples.splitlines())])
 
 
-def _row(left: str, text: str, columns: int) -> str:
+def _shown(row: _Row, width: int) -> str:
     """Returns the lines of one option in the help."""
-    return textwrap.fill(text, columns, initial_indent=f"  {left:26s} ", subsequent_indent=" " * _INDENT, break_on_hyphens=False)
+    letter = f"-{row.letter}, " if row.letter else "    "
+    left = f"  {letter}--{row.name}{f' {row.argument}' if row.argument else ''}"
+    text = row.help if row.default is None else f"{row.help} (default {row.default})"
+    indent = " " * (_INDENT_NARROW if width < _COLUMNS_WIDE else _INDENT)
+    beside = width >= _COLUMNS_WIDE and len(left) < _INDENT
+    first = f"{left:{_INDENT}s}" if beside else indent
+    lines = textwrap.fill(text, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
+    return lines if beside else f"{left}\n{lines}"
 
 
-def _columns() -> int:
-    """Returns the columns of the terminal that help is written to."""
-    try:
-        found = os.get_terminal_size(1).columns
-    except OSError:
-        found = 0
-    return _COLUMNS_MOST if found == 0 else min(max(found, _COLUMNS_LEAST), _COLUMNS_MOST)
+def _command(line: str, width: int) -> str:
+    """Returns a command in lines that a shell can read: they end with a backslash, and no quoted word is broken."""
+    lines, at = [""], 2
+    for word in re.findall(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""", line):
+        if lines[-1] and at + 1 + len(word) > width - 2:
+            lines.append("")
+            at = 6
+        at += len(word) + bool(lines[-1])
+        lines[-1] += f"{' ' * bool(lines[-1])}{word}"
+    return "  " + " \\\n      ".join(lines)
 
 
 def whole(text: str) -> int:
@@ -129,7 +171,8 @@ def number(text: str) -> float:
 
 
 def add_source(parser: Parser) -> None:
-    """Adds the options that say how to read a plain folder."""
+    """Adds the options that say how to read a plain folder, or files of others."""
+    parser.heading("plain folders")
     parser.option("--labels", metavar="FILE", shown="one class per sub-folder",
                   text="CSV or JSON-lines file that names the images of a plain folder and their fields")  # fmt: skip
     parser.option("--masks", metavar="COLUMNS", shown="mask, mask_..., ..._mask",
@@ -138,9 +181,14 @@ def add_source(parser: Parser) -> None:
     parser.option("--ignore-labels", action="store_true", text=alone)
     parser.option("--allow-unreadable", action="store_true",
                   text="leave out files and folders of a plain folder that cannot be read or named")  # fmt: skip
+    parser.heading("files of others")
     parser.option("--split", metavar="NAME", text="of files of others: the split to read, such as train")
     parser.option("--members", metavar="RULES", text="of files of others: what members are, by suffix (docs/tar-fields.md), or "
                   "columns, by name (docs/table-fields.md): jpg=image,cls=label:int,pkl=-")  # fmt: skip
+
+
+def add_force(parser: Parser) -> None:
+    parser.option("--force", action="store_true", text="write over files that are there, without a question")
 
 
 def members_of(text: str | None) -> dict[str, Any] | None:

@@ -7,10 +7,11 @@ import json
 import os
 import sys
 import time
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import PenstockError
+from ..errors import ArgumentError, CancelledError, PenstockError
 
 OK, FAILED, USAGE, INTERRUPTED, PIPE = 0, 1, 2, 130, 141
 _PARTS = ("status", "text", "room", "dataset", "sample", "file", "offset", "codec", "os_error")
@@ -29,8 +30,46 @@ def size(nbytes: float) -> str:
     return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.1f} {unit}"
 
 
+def columns(fd: int, otherwise: int) -> int:
+    """Returns the columns of a terminal; else those that COLUMNS says, else `otherwise`."""
+    with contextlib.suppress(OSError):
+        if found := os.get_terminal_size(fd).columns:
+            return found
+    text = os.environ.get("COLUMNS", "")
+    return int(text) if text.isascii() and text.isdigit() and 0 < int(text[:6]) <= 10000 else otherwise
+
+
+def fitted(text: str, width: int) -> str:
+    """Returns the beginning of a text that takes no more than so many columns of a terminal."""
+    used = 0
+    for i, c in enumerate(text):
+        if unicodedata.category(c) not in ("Mn", "Me", "Cf"):
+            used += 2 if unicodedata.east_asian_width(c) in ("W", "F") else 1
+        if used > width:
+            return text[:i]
+    return text
+
+
+def may_write(verb: str, path: str, force: bool, as_json: bool, option: str = "--force") -> None:
+    """Asks whether a file that is there may be written over, unless `force`.
+
+    option: what writes without a question, for errors. CancelledError: the answer was no. ArgumentError: there is no terminal to
+    ask on.
+    """
+    if path == "-" or force or not os.path.isfile(path):
+        return
+    if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ArgumentError(f"{path} is there already, and there is no terminal to ask on: {option} writes over it", file=path)
+    print(f"penstock {verb}: {shown(path)} is there already: write over it? [y/N] ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        print(file=sys.stderr)
+    if answer.strip().lower() not in ("y", "yes"):
+        raise CancelledError(f"{path}: nothing was written")
+
+
 class Meter:
-    """A line of progress now and then, on a terminal one that is written over."""
+    """A line of progress now and then, on a terminal one that is written over and stays one line, whatever the terminal's width."""
 
     def __init__(self, quiet: bool) -> None:
         self._is_bar = sys.stderr.isatty()
@@ -43,7 +82,10 @@ class Meter:
         if self._quiet or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + self._every
-        print(f"\r{line}\033[K" if self._is_bar else line, end="" if self._is_bar else "\n", file=sys.stderr, flush=True)
+        if self._is_bar:
+            # The last column stays empty: some terminals begin a new line after it.
+            line = f"\r{fitted(line, columns(2, 80) - 1)}\033[K"
+        print(line, end="" if self._is_bar else "\n", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         """Leaves an empty line on a terminal."""

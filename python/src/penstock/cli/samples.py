@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import transforms
 from ..base import files as _files
+from ..base import options as _options
 from ..data.dataset import Dataset, Field
 from ..errors import ArgumentError, PenstockError
 from ..loading.arguments import Annotations, Watch
@@ -131,8 +131,7 @@ def _first(fields: Mapping[str, Field], kind: str) -> str | None:
 def _find(dataset: Dataset, name: str, option: str) -> Field:
     fields = dataset.fields
     if name not in fields:
-        near = difflib.get_close_matches(name, fields, 1)
-        text = f'no field "{name}" for {option}' + (f": did you mean {near[0]}?" if near else "")
+        text = f'no field "{name}" for {option}{_options.nearest(name, list(fields))}'
         raise ArgumentError(f"{dataset.path}: {text}", text=text, dataset=dataset.path)
     return fields[name]
 

@@ -15,8 +15,8 @@ from ..data.dataset import Dataset
 from ..errors import NoSpaceError, NotFoundError, StorageError, UnsupportedError
 from ..transforms import words as _transform_words
 from . import samples as _samples
-from .options import Parser, UsageError, add_source, members_of, whole, words_of
-from .output import FAILED, OK, Meter, bad_sample, parts, shown, size
+from .options import Parser, UsageError, add_force, add_source, members_of, whole, words_of
+from .output import FAILED, OK, Meter, bad_sample, may_write, parts, shown, size
 
 if TYPE_CHECKING:
     from .samples import Tile
@@ -26,34 +26,39 @@ _SIDES, _TILES_MOST = (32, 2048), 4096
 _NO_PIXELS = "Normalize is left out: the sheet shows the pixels before it"
 
 
-def _parser() -> Parser:
-    parser = Parser(
+def parser() -> Parser:
+    """Returns the options of the verb."""
+    found = Parser(
         "view PATH SAMPLE|RANGE [options]",
         "Draws a sample, or samples A:B, on one PNG: masks in colours, boxes with their labels, keypoints, below them number, "
         "class and name. With --transforms, as these operations make them for training. Needs Pillow (pip install "
         "'penstock[view]').",
         "penstock view photos.pst 0:16\n"
-        "  penstock view photos.pst 0:8 --transforms train.json --epochs 4 -o train.png\n"
-        "  penstock view photos.pst 0:64 --batch --transforms train.json",
+        "penstock view photos.pst 0:8 --transforms train.json --epochs 4 -o train.png\n"
+        "penstock view photos.pst 0:64 --batch --transforms train.json",
         ("path", "which"),
         2,
     )
-    parser.option("--output", "-o", default="view.png", metavar="FILE", text="the PNG; - is stdout", shown="view.png")
-    parser.option("--transforms", "-t", metavar="FILE", shown="none",
+    found.heading("which pictures")
+    found.option("--field", "-f", metavar="NAME", text="which image or mask", shown="image")
+    found.option("--box-labels", metavar="NAME", text="field with a name or number for each box", shown="labels, classes, ...")
+    found.option("--name", "-n", action="store_true", text="SAMPLE is a name even if it looks like a number")
+    found.option("--batch", "-b", action="store_true", text="RANGE is of positions in a shuffled epoch, not of sample numbers")
+    found.heading("operations")
+    found.option("--transforms", "-t", metavar="FILE", shown="none",
                   text="JSON file of operations, as penstock.transforms.to_json writes it")  # fmt: skip
-    parser.option("--batch", "-b", action="store_true", text="RANGE is of positions in a shuffled epoch, not of sample numbers")
-    parser.option("--epoch", type=whole, default=0, metavar="N", text="order and random parameters of epoch N", shown="0")
-    parser.option("--epochs", "-e", type=whole, default=1, metavar="N", shown="1",
+    found.option("--epoch", type=whole, default=0, metavar="N", text="order and random parameters of epoch N", shown="0")
+    found.option("--epochs", "-e", type=whole, default=1, metavar="N", shown="1",
                   text="each sample or position in N epochs, side by side")  # fmt: skip
-    parser.option("--seed", type=whole, default=0, metavar="N", text="of order and operations", shown="0")
-    parser.option("--size", "-s", type=whole, default=256, metavar="PIXELS", text="side of a picture on the sheet", shown="256")
-    parser.option("--columns", "-c", type=whole, default=0, metavar="N", text="pictures in a row", shown="a square")
-    parser.option("--field", "-f", metavar="NAME", text="which image or mask", shown="image")
-    parser.option("--box-labels", metavar="NAME", text="field with a name or number for each box", shown="labels, classes, ...")
-    parser.option("--name", "-n", action="store_true", text="SAMPLE is a name even if it looks like a number")
-    add_source(parser)
-    parser.common()
-    return parser
+    found.option("--seed", type=whole, default=0, metavar="N", text="of order and operations", shown="0")
+    found.heading("the sheet")
+    found.option("--output", "-o", default="view.png", metavar="FILE", text="the PNG; - is stdout", shown="view.png")
+    add_force(found)
+    found.option("--size", "-s", type=whole, default=256, metavar="PIXELS", text="side of a picture on the sheet", shown="256")
+    found.option("--columns", "-c", type=whole, default=0, metavar="N", text="pictures in a row", shown="a square")
+    add_source(found)
+    found.common()
+    return found
 
 
 def _check(given: argparse.Namespace) -> None:
@@ -102,8 +107,9 @@ def _range(dataset: Dataset, text: str, given: argparse.Namespace) -> range:
 
 def view_verb(words: Sequence[str]) -> tuple[str | bytes, int]:
     """Draws a sheet. Returns what is printed, or the PNG that goes to stdout, and the exit status."""
-    given = _parser().parse(words)
+    given = parser().parse(words)
     _check(given)
+    may_write("view", given.output, given.force, given.json)
     make_sheet = _sheet_maker()
     chains = None if given.transforms is None else _transform_words.read_transforms(given.transforms)
     with Dataset(

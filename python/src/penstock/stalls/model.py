@@ -43,7 +43,7 @@ _BANDS = ("cpu_band", "storage_band", "step_band", "copy_band")
 # The questions that state what a band is about.
 _STATED = {"storage_band": ("storage", "reads", "network"), "copy_band": ("copying",)}
 _NBYTES_BAND = 0.02  # of a form's bytes, where the report says nothing
-_POLICIES = {"minio": 1, "random": 2, "lru": 3, "lru-sequential": 4}
+POLICIES = {"minio": 1, "random": 2, "lru": 3, "lru-sequential": 4}
 
 # A question's names, and the members that they set.
 _PLAIN = {
@@ -280,7 +280,7 @@ def _apply(made: dict[str, Any], question: Mapping[str, Any], follows: bool) -> 
             for member in (*_STEP, "batch_cpu_seconds"):
                 made[member] = made.get(member, 0.0) * wider
         elif name == "policy":
-            made["policy"] = _POLICIES[list(_POLICIES)[options.choice("policy", value, _POLICIES)]]
+            made["policy"] = POLICIES[list(POLICIES)[options.choice("policy", value, POLICIES)]]
     # Workers follow the cores, as Loader(num_workers=None) does, unless they were asked for or set by the user.
     if question.get("cores") is not None and question.get("workers") is None and follows:
         made["workers"] = _workers_for(made["cores"], made)
