@@ -3,8 +3,7 @@ enable_language(CXX) # of the kernels
 set(forge_dataset ${PROJECT_SOURCE_DIR}/tests/fuzz/forge_dataset.c)
 pst_fuzz(fuzz_cache_file LIBS pst_room_cache)
 set(cli ${PROJECT_SOURCE_DIR}/tools/penstock)
-pst_fuzz(fuzz_cli_json SOURCES ${cli}/json_read.c ${cli}/cli_data.c ${cli}/cli_opening.c ${cli}/cli_options.c ${cli}/cli_output.c
-  LIBS penstock_static)
+pst_fuzz(fuzz_cli_json SOURCES ${cli}/json_read.c LIBS penstock_static)
 pst_fuzz(fuzz_codings LIBS pst_room_base)
 pst_fuzz(fuzz_containers_arrow LIBS pst_room_containers)
 pst_fuzz(fuzz_containers_foreign LIBS pst_room_containers)

@@ -3,6 +3,7 @@
 #include "loader/loader_fixture.h"
 #include "test.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { N = 24, BATCH = 4, SIDE = 16, VIEW = SIDE * SIDE * 3, LARGE = 4, SMALL = 3 };
@@ -159,6 +160,66 @@ static void test_repeats_have_draws(void **state)
     pst_loader_close(&loader);
 }
 
+/* Checks that a matrix shows a crop of a picture, maybe mirrored: its inverse takes the corners of
+ * the delivered picture into the original one, and the crop has its part of the area. */
+static void check_crop(const double *m, int64_t height, int64_t width, double from, double to)
+{
+    assert_true(m[1] == 0 && m[3] == 0 && m[6] == 0 && m[7] == 0 && m[8] == 1);
+    assert_true(m[0] != 0 && m[4] > 0);
+    double x0 = -m[2] / m[0], x1 = (SIDE - m[2]) / m[0], y0 = -m[5] / m[4];
+    double y1 = (SIDE - m[5]) / m[4], area = fabs(x1 - x0) * (y1 - y0) / (double)(height * width);
+    assert_true(fmin(x0, x1) > -1e-6 && fmax(x0, x1) < (double)width + 1e-6);
+    assert_true(y0 > -1e-6 && y1 < (double)height + 1e-6);
+    double rounding = (double)(height + width) / (double)(height * width); /* crops are of pixels */
+    assert_true(area > from - rounding && area < to + rounding);
+}
+
+/* The arrays behind views that say how their pixels were moved. */
+static void look_at_geometry(pst_loader *loader, const pst_batch *batch)
+{
+    (void)loader;
+    assert_int_equal(pst_batch_n_fields(batch), 6);
+    assert_string_equal(pst_batch_field_name(batch, 1), "large_geometry");
+    assert_string_equal(pst_batch_field_name(batch, 5), "small_original_size");
+    for (uint32_t row = 0; row < pst_batch_count(batch); row++) {
+        struct pst_tensor matrices[2], size;
+        struct pst_item item;
+        for (uint32_t k = 0; k < 2; k++)
+            assert_int_equal(
+                pst_batch_row(batch, 1 + 3 * k, row, &matrices[k], sizeof matrices[k], NULL),
+                PST_OK);
+        assert_int_equal(pst_batch_row(batch, 2, row, &size, sizeof size, NULL), PST_OK);
+        assert_int_equal(matrices[0].shape[0], LARGE);
+        assert_int_equal(matrices[1].dtype, PST_DTYPE_F64);
+        assert_int_equal(size.dtype, PST_DTYPE_I64);
+        const int64_t *sides = size.data;
+        uint64_t sample = (uint64_t)pst_batch_index(batch)[row];
+        int i_image = pst_dataset_find_field(mixed, "image");
+        assert_int_equal(
+            pst_dataset_item(mixed, sample, (uint32_t)i_image, 0, &item, sizeof item, NULL),
+            PST_OK);
+        assert_int_equal(sides[0], item.height);
+        assert_int_equal(sides[1], item.width);
+        for (uint32_t v = 0; v < LARGE; v++)
+            check_crop((const double *)matrices[0].data + v * 9, sides[0], sides[1], 0.6, 1);
+        for (uint32_t v = 0; v < SMALL; v++)
+            check_crop((const double *)matrices[1].data + v * 9, sides[0], sides[1], 0.05, 0.3);
+    }
+}
+
+static void test_views_say_their_geometry(void **state)
+{
+    (void)state;
+    struct kept kept;
+    const struct pst_loader_options options = views_options(&kept);
+    uint64_t hashes[N];
+    kept.outputs[0].gives_geometry = kept.outputs[1].gives_geometry = true;
+    pst_loader *loader = open_loader(mixed, &options);
+    assert_int_equal(pst_loader_begin(loader, 1, NULL), PST_OK);
+    assert_int_equal(drain_epoch(loader, look_at_geometry, hashes), N / BATCH);
+    pst_loader_close(&loader);
+}
+
 static void refuse(const struct pst_loader_options *options, const char *text)
 {
     struct pst_error err;
@@ -207,6 +268,10 @@ static void test_refusals(void **state)
     kept.outputs[1].n_ops = 0;
     refuse(&options, "may differ in size");
     options = views_options(&kept);
+    kept.outputs[0].gives_geometry = true;
+    pst_op_init(&kept.large[1], sizeof kept.large[1], PST_OP_ELASTIC);
+    refuse(&options, "no matrix says");
+    options = views_options(&kept);
     options.placement = PST_PLACEMENT_DEVICE;
     refuse(&options, "batches in host memory");
 }
@@ -217,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_views_are_what_each_is_alone),
         cmocka_unit_test(test_an_image_is_decoded_once),
         cmocka_unit_test(test_repeats_have_draws),
+        cmocka_unit_test(test_views_say_their_geometry),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -597,6 +597,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
          "make what was written durable each time it grew by this"},
         CLI_SOURCE_OPTIONS(a.source, 'l'),
         ANNOTATION_OPTIONS(a),
+        DRAWN_OPTIONS(a),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
     const char *operands[4] = {0};
     enum pst_form forms[2][PST_MAX_VARIANTS];

@@ -2,9 +2,10 @@
  * unescaped where they lie. Recursion is bounded by DEPTH_MAX. */
 #include "json_read.h"
 
-#include "cli.h"
+#include <penstock/status.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,11 @@ static uint32_t column(const struct parser *p, const char *at)
 /* `at` is in the parser's line: texts and numbers have no line ends. */
 static bool fail(const struct parser *p, const char *at, const char *text)
 {
-    cli_error(p->err, PST_ERROR_ARGUMENT, "line %u, column %u: %s", p->line, column(p, at), text);
+    struct pst_error *err = p->err;
+    pst_error_clear(err);
+    err->status = PST_ERROR_ARGUMENT;
+    snprintf(err->text, sizeof err->text, "line %u, column %u: %s", p->line, column(p, at), text);
+    snprintf(err->room, sizeof err->room, "cli");
     return false;
 }
 

@@ -87,8 +87,12 @@ _penstock() {
       '--coco[annotations of SRC'\''s images in COCO JSON\: boxes, keypoints, polygons]:FILE:_files' \
       '--voc[SRC has the layout of Pascal VOC (XML)]' \
       '--citypersons[SRC has the layout of Cityscapes with CityPersons (gtBboxCityPersons)]' \
-      '--paint[--coco\: mask (classes) and instances (objects), drawn from polygons...]:FIELDS: ' \
+      '--paint[mask (classes) and instances (objects), drawn from polygons and run...]:FIELDS: ' \
       '--bad-annotations[what an annotation does that cannot be stored, such as a box without...]:stop|drop:(stop drop)' \
+      '--yolo[SRC is data.yaml of YOLO, or its folder\: boxes, polygons, points]' \
+      '--cvat[SRC is an unpacked export of CVAT for images 1.1, or its XML file]' \
+      '--labelme[SRC is a folder of images with JSON files of Labelme]' \
+      '--roboflow[SRC is an unpacked export of Roboflow\: train, valid and test as...]' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
       '(-h --help)'{-h,--help}'[this text]' \

@@ -151,7 +151,7 @@ def _boxes(boxes: Any, inverse: Floats, size: Sequence[int] | None) -> Floats:
 def _points(points: Any, inverse: Floats) -> Floats:
     import numpy as np
 
-    found = points.astype(np.float64)
+    found: Floats = points.astype(np.float64)
     found[..., :2] = _moved(found[..., :2], inverse)
     return found
 
