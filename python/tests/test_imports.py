@@ -476,10 +476,8 @@ def test_bad_lists(tmp_path, part, value, text):
 
 
 def test_images_that_are_too_large_to_paint(tmp_path, monkeypatch):
-    from penstock.data.annotations import coco as _imports_coco
-
     coco(tmp_path, [annotation(1, 10)])
-    monkeypatch.setattr(_imports_coco, "_PAINTED_MAX", H * W - 1)
+    monkeypatch.setattr(regions, "_PAINTED_MAX", H * W - 1)
     fail(tmp_path, "60 x 40 pixels are too many to paint", kind=ps.errors.LimitError)
 
 

@@ -71,16 +71,22 @@ def read_file(path: str, what: str, most: int | None = None) -> bytes:
     return data
 
 
+def text_of(data: bytes, path: str, advice: str = "") -> str:
+    """Returns the text of a file in UTF-8, without a mark of the order of bytes (BOM). `advice` ends the error's text."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        text = f"byte {error.start} is not UTF-8{advice}"
+        raise CorruptError(f"{path!r}: {text}", text=text, file=path, offset=error.start) from None
+
+
 def parse(data: bytes, path: str, hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
     """Parses the bytes of a file as JSON in UTF-8."""
 
     def bad(text: str, **parts: Any) -> CorruptError:
         return CorruptError(f"{path!r}: {text}", text=text, file=path, **parts)
 
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise bad(f"byte {error.start} is not UTF-8", offset=error.start) from None
+    text = text_of(data, path)
     try:
         return json.loads(text, object_hook=hook)
     except json.JSONDecodeError as error:

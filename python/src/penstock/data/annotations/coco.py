@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...base.files import parse, read_file
-from ...errors import CorruptError, LimitError
+from ...errors import CorruptError
 from ..schema import Array, Boxes, FieldSpec, Int, Keypoints, Text
 from .given import (
     AnnotationError,
@@ -27,11 +27,10 @@ from .given import (
     tidy_path,
     whole,
 )
-from .regions import RegionError, from_segmentation, paint, painting_order
+from .regions import RegionError, from_segmentation, painted
 
 _SIDE_MAX = 65535
 _MOST_BYTES = 4 << 30
-_PAINTED_MAX = 1 << 28  # pixels that are decoded at most, too
 
 
 def _compact(values: Any) -> Any:
@@ -226,9 +225,7 @@ class Coco:
         }
         if self._has_points:
             schema["keypoints"] = Keypoints(made_for, points=self._points_named or self._n_points or None)
-        for name in self._given.paint:
-            schema[name] = self._given.mask("pli")
-        return schema
+        return schema | self._given.paints()
 
     def sample(self, name: str, height: int, width: int, drops: Drops) -> dict[str, Any]:
         import numpy as np
@@ -261,7 +258,8 @@ class Coco:
         }
         if self._has_points:
             values["keypoints"] = np.array(points, np.float32).reshape(-1, 3)
-        values.update(self._paint([region for *_, region in kept], crowds, labels, (height, width)))
+        regions = [region for *_, region in kept]
+        values.update(painted(self._given.paint, regions, labels, (height, width), len(self._classes), crowds))
         return values
 
     @staticmethod
@@ -303,22 +301,6 @@ class Coco:
             return from_segmentation(annotation.segmentation, height, width)
         except RegionError as error:
             raise ValueError(f"the segmentation {error}") from None
-
-    def _paint(self, regions: list[Any], crowds: list[int], labels: list[int], size: tuple[int, int]) -> dict[str, Any]:
-        import numpy as np
-
-        values: dict[str, Any] = {}
-        if self._given.paint and len(regions) > 65535:
-            raise LimitError("an instance map has at most 65535 objects")
-        if self._given.paint and size[0] * size[1] > _PAINTED_MAX:
-            raise LimitError(f"{size[1]} x {size[0]} pixels are too many to paint: {_PAINTED_MAX} are possible")
-        order = painting_order(regions, crowds) if self._given.paint else []
-        if "mask" in self._given.paint:
-            dtype = np.uint8 if len(self._classes) < 255 else np.uint16
-            values["mask"] = paint(((regions[i], labels[i] + 1) for i in order), *size, dtype)
-        if "instances" in self._given.paint:
-            values["instances"] = paint(((regions[i], i + 1) for i in order), *size, np.uint16)
-        return values
 
 
 def _left_out(names: Sequence[str]) -> dict[str, Any]:

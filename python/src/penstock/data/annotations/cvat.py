@@ -11,7 +11,7 @@ from typing import Any
 from ...base.files import read_file
 from ...errors import CorruptError, NotFoundError
 from ..schema import Array, FieldSpec, Text
-from .given import Drops, Given, is_image_name, is_text, listed, number, size_problem, tidy_path
+from .given import Drops, Given, decimal, is_image_name, is_text, listed, size_problem, tidy_path
 from .regions import RegionError, from_counts
 from .shapes import Fields, Shape, around, far
 from .voc import parse_xml
@@ -24,10 +24,7 @@ _CORNERS = 64  # of an ellipse, where it is painted
 
 def _number(element: ET.Element, name: str) -> float:
     text = element.get(name)
-    try:
-        found = None if text is None or "_" in text else number(float(text))
-    except ValueError:
-        found = None
+    found = decimal(text)
     if found is None or far([found]):
         raise ValueError(f"{name} is {text!r}, a number is expected")
     return found
@@ -51,14 +48,11 @@ def _outline(element: ET.Element, least: int) -> list[float]:
     """Returns the points "x,y;x,y;..." as x, y, x, y, ..."""
     found: list[float] = []
     for point in (element.get("points") or "").split(";"):
-        sides = point.split(",")
-        try:
-            values = [number(float(side)) for side in sides if "_" not in side]
-        except ValueError:
-            values = []
-        if len(values) != 2 or None in values:
+        left, _, right = point.partition(",")
+        x, y = decimal(left), decimal(right)
+        if x is None or y is None:
             raise ValueError(f"points has {point!r}, x,y is expected")
-        found += [value for value in values if value is not None]
+        found += [x, y]
     if len(found) < 2 * least or far(found):
         raise ValueError(f"points has {len(found) // 2} points within reach, {least} are expected")
     return found

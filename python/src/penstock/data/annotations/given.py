@@ -46,6 +46,11 @@ class Given:
         return Mask(forms, self.made_for, tier=self.tier, effort=self.effort)
 
 
+    def paints(self) -> dict[str, FieldSpec]:
+        """Returns the fields of the maps that are asked for."""
+        return {name: self.mask("pli") for name in self.paint}
+
+
 @dataclass
 class Drops:
     """The annotations of one sample that are left out, or the rule that the first one is an error."""
@@ -96,6 +101,22 @@ def number(value: Any) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:
         return None
+
+
+def decimal(text: str | None) -> float | None:
+    """Returns the finite number that a text says; None: it says none."""
+    try:
+        return None if text is None or "_" in text else number(float(text))
+    except ValueError:
+        return None
+
+
+def finite(text: str) -> float:
+    """Returns the finite number that a text says, or raises ValueError."""
+    found = decimal(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no finite number")
+    return found
 
 
 def whole(value: Any) -> int | None:

@@ -14,6 +14,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...errors import LimitError
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 # Crossings of columns that are worked on at most.
 _MOST_CROSSINGS = 1 << 24
 _SCALE = 5.0
+# Pixels of an image that is painted at most: as many as are decoded at most.
+_PAINTED_MAX = 1 << 28
 # Runs of more pixels are painted one by one, so that their numbers take no memory.
 _MANY_PIXELS = 1 << 22
 
@@ -254,3 +258,32 @@ def painting_order(regions: Sequence[Region | None], is_crowd: Sequence[int]) ->
     sizes = [n_pixels(region) for region in regions]
     order = sorted(range(len(regions)), key=lambda i: (not is_crowd[i], -sizes[i]))
     return [i for i in order if sizes[i]]
+
+
+def painted(
+    wanted: Sequence[str],
+    regions: Sequence[Any],
+    labels: Sequence[int],
+    size: tuple[int, int],
+    n_classes: int,
+    crowds: Sequence[int] | None = None,
+) -> dict[str, Any]:
+    """Returns the maps that are wanted: `mask` of classes, `instances` of objects. 0 is where there is none.
+
+    regions: a Region or None for each object. size: height and width of the image. crowds: for each of them 1 if it is
+    a crowd, which is painted first; None: none is.
+    """
+    import numpy as np
+
+    if wanted and len(regions) > 65535:
+        raise LimitError("an instance map has at most 65535 objects")
+    if wanted and size[0] * size[1] > _PAINTED_MAX:
+        raise LimitError(f"{size[1]} x {size[0]} pixels are too many to paint: {_PAINTED_MAX} are possible")
+    order = painting_order(regions, crowds or [0] * len(regions)) if wanted else []
+    values: dict[str, Any] = {}
+    if "mask" in wanted:
+        dtype = np.uint8 if n_classes < 255 else np.uint16
+        values["mask"] = paint(((regions[i], labels[i] + 1) for i in order), *size, dtype)
+    if "instances" in wanted:
+        values["instances"] = paint(((regions[i], i + 1) for i in order), *size, np.uint16)
+    return values

@@ -7,7 +7,7 @@ import io
 import os
 from typing import Any
 
-from ...base.files import read_file
+from ...base.files import read_file, text_of
 from ...errors import ArgumentError, CorruptError, NotFoundError
 from ..schema import Array, Boxes, FieldSpec, Text
 from .coco import Coco
@@ -18,10 +18,10 @@ from .given import (
     Source,
     box_problem,
     boxes_array,
+    finite,
     is_image_name,
     is_text,
     listed,
-    number,
     tidy_path,
 )
 from .voc import Voc
@@ -41,11 +41,9 @@ class Rows:
         self._path = os.path.join(folder, CSV_NAME)
         self._rows: dict[str, list[tuple[int, list[str]]]] = {name: [] for name in listed(folder) if is_image_name(name)}
         self.notices: list[dict[str, Any]] = []
+        text = text_of(read_file(self._path, "CSV of boxes", _MOST_BYTES), self._path)
         try:
-            text = read_file(self._path, "CSV of boxes", _MOST_BYTES).decode("utf-8-sig")
             self._read(csv.reader(io.StringIO(text, newline=""), strict=True))
-        except UnicodeDecodeError as error:
-            raise CorruptError(f"{self._path!r}: byte {error.start} is not UTF-8", file=self._path, offset=error.start) from None
         except csv.Error as error:
             raise CorruptError(f"{self._path!r}: no CSV: {error}", file=self._path) from None
         names = {row[3] for rows in self._rows.values() for _, row in rows}
@@ -85,7 +83,7 @@ class Rows:
         boxes, labels = [], []
         for line, row in self._rows[name]:
             try:
-                values = [_decimal(word) for word in (*row[1:3], *row[4:])]
+                values = [finite(word) for word in (*row[1:3], *row[4:])]
                 if values[:2] != [width, height]:
                     raise ValueError(f"the image is {row[1]} x {row[2]} pixels there, its file has {width} x {height}")
                 problem = box_problem(values[2:], height, width)
@@ -98,16 +96,6 @@ class Rows:
             boxes.append(values[2:])
             labels.append(self.classes.index(row[3]))
         return {"boxes": boxes_array(boxes), "labels": np.array(labels, np.int64)}
-
-
-def _decimal(word: str) -> float:
-    try:
-        found = None if "_" in word else number(float(word))
-    except ValueError:
-        found = None
-    if found is None:
-        raise ValueError(f"{word!r} is no finite number")
-    return found
 
 
 class Joined:

@@ -10,14 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import LimitError
 from ..schema import Array, Boxes, FieldSpec, Keypoints
 from .given import AnnotationError, Drops, Given, box_problem, boxes_array
-from .regions import RegionError, from_polygons, paint, painting_order
+from .regions import RegionError, from_polygons, painted
 
 KINDS = ["rectangle", "polygon", "ellipse", "mask"]
 POINT_KINDS = ["points", "polyline", "skeleton"]
-_PAINTED_MAX = 1 << 28
 _REACH = 1e7  # of a coordinate, in pixels
 
 
@@ -66,9 +64,7 @@ class Fields:
             schema["point_labels"] = Array("int64", classes=self.classes)
             schema["point_shapes"] = Array("uint8", classes=POINT_KINDS)
             schema["point_sets"] = Array("int64")
-        for name in self.given.paint:
-            schema[name] = self.given.mask("pli")
-        return schema
+        return schema | self.given.paints()
 
     def number(self, label: str) -> int:
         return self._number[label]
@@ -96,7 +92,7 @@ class Fields:
         }
         if self.has_points:
             values.update(self._points(sets))
-        values.update(painted([region for _, region in kept], labels, (height, width), self.given, len(self.classes)))
+        values.update(painted(self.given.paint, [region for _, region in kept], labels, (height, width), len(self.classes)))
         return values
 
     def _region(self, shape: Shape, height: int, width: int) -> Any:
@@ -129,23 +125,3 @@ def drawn(outline: Sequence[float] | None, height: int, width: int) -> Any:
         return from_polygons([list(outline)], height, width)
     except RegionError as error:
         raise ValueError(f"the polygon {error}") from None
-
-
-def painted(
-    regions: list[Any], labels: Sequence[int], size: tuple[int, int], given: Given, n_classes: int
-) -> dict[str, Any]:
-    """Returns the maps that are asked for: `mask` of classes, `instances` of objects. 0 is where there is none."""
-    import numpy as np
-
-    if given.paint and len(regions) > 65535:
-        raise LimitError("an instance map has at most 65535 objects")
-    if given.paint and size[0] * size[1] > _PAINTED_MAX:
-        raise LimitError(f"{size[1]} x {size[0]} pixels are too many to paint: {_PAINTED_MAX} are possible")
-    order = painting_order(regions, [0] * len(regions)) if given.paint else []
-    values: dict[str, Any] = {}
-    if "mask" in given.paint:
-        dtype = np.uint8 if n_classes < 255 else np.uint16
-        values["mask"] = paint(((regions[i], labels[i] + 1) for i in order), *size, dtype)
-    if "instances" in given.paint:
-        values["instances"] = paint(((regions[i], i + 1) for i in order), *size, np.uint16)
-    return values

@@ -18,9 +18,9 @@ from .given import (
     Given,
     box_problem,
     boxes_array,
+    decimal,
     is_image_name,
     listed,
-    number,
     size_problem,
     tidy_path,
 )
@@ -95,13 +95,6 @@ def _text(element: ET.Element, name: str) -> str | None:
     return None if found is None or found.text is None else found.text.strip()
 
 
-def _decimal(text: str | None) -> float | None:
-    try:
-        return None if text is None or "_" in text else number(float(text))
-    except ValueError:
-        return None
-
-
 def _flag(element: ET.Element, name: str) -> int:
     text = _text(element, name)
     if text == "Unspecified":
@@ -123,7 +116,7 @@ def _object(element: ET.Element, i: int) -> _Object:
             raise ValueError("it has no bndbox")
         corners = {}
         for side in ("xmin", "ymin", "xmax", "ymax"):
-            value = _decimal(_text(bounds, side))
+            value = decimal(_text(bounds, side))
             if value is None:
                 raise ValueError(f"{side} is {_text(bounds, side)!r}, a number is expected")
             corners[side] = value
@@ -201,7 +194,7 @@ class Voc:
             root = parse_xml(read_file(path, "annotation", _MOST_BYTES), path)
             if root.tag != "annotation":
                 raise CorruptError(f"{path!r}: the root is <{root.tag}>, <annotation> is expected", file=path)
-            sides = [_decimal(_text(root, f"size/{side}")) for side in ("height", "width")]
+            sides = [decimal(_text(root, f"size/{side}")) for side in ("height", "width")]
             if all(side is not None and side > 0 for side in sides):
                 self._size[image] = (int(sides[0] or 0), int(sides[1] or 0))
             self._objects[image] = [_object(element, i) for i, element in enumerate(root.findall("object"))]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import _native
-from ...base.files import read_file
+from ...base.files import read_file, text_of
 from ...errors import CorruptError
 
 _MOST_BYTES = 16 << 20
@@ -75,12 +75,7 @@ def _without_blocks(text: str) -> str:
 
 def read_yaml(path: str, what: str) -> dict[str, Node]:
     """Reads a file whose root is a map. A mark of the order of bytes (BOM) is passed over."""
-    data = read_file(path, what, _MOST_BYTES)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        text = f"byte {error.start} is not UTF-8: save the file as UTF-8"
-        raise CorruptError(f"{path!r}: {text}", text=text, file=path, offset=error.start) from None
+    text = text_of(read_file(path, what, _MOST_BYTES), path, ": save the file as UTF-8")
     root = _node(path, _native.yaml_tree(_without_blocks(text).encode(), path.encode("ascii", "backslashreplace").decode()))
     if not isinstance(root.value, dict):
         raise root.fault("keys with values are expected, such as names:")

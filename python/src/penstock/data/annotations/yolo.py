@@ -8,7 +8,7 @@ from collections import Counter
 from threading import Lock
 from typing import Any
 
-from ...base.files import read_file
+from ...base.files import read_file, text_of
 from ...errors import ArgumentError, CorruptError, NotFoundError
 from ..schema import Array, Boxes, FieldSpec, Keypoints, Text
 from .given import (
@@ -17,13 +17,14 @@ from .given import (
     Given,
     box_problem,
     boxes_array,
+    finite,
     is_image_name,
     is_text,
     listed,
-    number,
     tidy_path,
 )
-from .shapes import around, drawn, painted
+from .regions import painted
+from .shapes import around, drawn
 from .yaml import Node, read_yaml
 
 SPLITS = ("train", "val", "test")
@@ -175,10 +176,7 @@ class _Places:
     def _of_list(self, inside: str) -> list[str]:
         """Reads a list of images: paths from the list's own folder, or else from that of all images."""
         path = os.path.join(self.root, inside)
-        try:
-            text = read_file(path, "list of images", _MOST_BYTES).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise CorruptError(f"{path!r}: byte {error.start} is not UTF-8", file=path, offset=error.start) from None
+        text = text_of(read_file(path, "list of images", _MOST_BYTES), path)
         found = []
         for i, line in enumerate(re.split("\r\n|\n|\r", text), 1):
             if name := line.strip():
@@ -307,9 +305,7 @@ class Yolo:
         }
         if self._n_points:
             schema["keypoints"] = Keypoints(made_for, points=self._point_names or self._n_points, pairs=self._pairs)
-        for name in self._given.paint:
-            schema[name] = self._given.mask("pli")
-        return schema
+        return schema | self._given.paints()
 
     def sample(self, name: str, height: int, width: int, drops: Drops) -> dict[str, Any]:
         import numpy as np
@@ -338,7 +334,7 @@ class Yolo:
             values["keypoints"] = np.array(points, np.float32).reshape(-1, 3)
         if n_polygons and not self._given.paint:
             self._has_polygons(path)
-        values.update(painted(regions, labels, (height, width), self._given, len(self._classes)))
+        values.update(painted(self._given.paint, regions, labels, (height, width), len(self._classes)))
         return values
 
     def _has_polygons(self, path: str) -> None:
@@ -351,16 +347,12 @@ class Yolo:
 
     @staticmethod
     def _lines(path: str) -> list[tuple[int, str]]:
-        try:
-            text = read_file(path, "label file", _MOST_BYTES).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            text = f"byte {error.start} is not UTF-8"
-            raise CorruptError(f"{path!r}: {text}", text=text, file=path, offset=error.start) from None
+        text = text_of(read_file(path, "label file", _MOST_BYTES), path)
         return [(i, line) for i, line in enumerate(re.split("\r\n|\n|\r", text), 1) if line.strip()]
 
     def _object(self, words: list[str], height: int, width: int) -> tuple[int, list[float], list[float] | None, Any]:
         """Reads a line: class, box, polygon or None, rows of points. ValueError: what is wrong."""
-        numbers = [_decimal(word) for word in words]
+        numbers = [finite(word) for word in words]
         label = int(numbers[0]) if numbers[0].is_integer() else -1
         if not 0 <= label < len(self._classes):
             raise ValueError(f"class {words[0]!r} is none of 0 to {len(self._classes) - 1}, which data.yaml names")
@@ -402,16 +394,6 @@ class Yolo:
                 raise ValueError(f"the visibility of point {i // self._n_numbers} is {shown[0]:g}: 0, 1 or 2 is expected")
             rows.append([x * width, y * height, shown[0] if shown else 2.0])
         return rows
-
-
-def _decimal(word: str) -> float:
-    try:
-        found = None if "_" in word else number(float(word))
-    except ValueError:
-        found = None
-    if found is None:
-        raise ValueError(f"{word!r} is no finite number")
-    return found
 
 
 def _check_parts(values: list[float]) -> None:
