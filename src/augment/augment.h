@@ -163,9 +163,9 @@ bool psti_augment_chain_mirrors(const struct psti_chain *chain, const struct pst
 /* Gives the drawn geometry as a matrix, f64 (3,3): (x, y, 1) of the source becomes, up to a factor,
  * (x, y, 1) of the output. Coordinates are those of psti_augment_chain_map_boxes; nothing is
  * clamped. The last element is 1 unless the point (0, 0) has no place. Not for chains of which
- * psti_augment_ops_alone names an operation. height, width: receive the size of the source. */
+ * psti_augment_ops_alone names an operation. */
 void psti_augment_chain_matrix(const struct psti_chain *chain, const struct psti_draw *draw,
-                               double m[9], uint32_t *height, uint32_t *width);
+                               double m[9]);
 /* Returns the factor by which the geometry multiplies areas if nothing is cut off. */
 double psti_augment_chain_area_scale(const struct psti_chain *chain, const struct psti_draw *draw);
 /* Returns the bytes of the output with packed rows. */

@@ -248,7 +248,7 @@ static void warp_matrix(void *ctx, const struct psti_warp *warp, uint32_t height
 }
 
 void psti_augment_chain_matrix(const struct psti_chain *chain, const struct psti_draw *draw,
-                               double m[9], uint32_t *height, uint32_t *width)
+                               double m[9])
 {
     const struct visitor v = {visit_matrix, warp_matrix, NULL, m};
     for (int k = 0; k < 9; k++)
@@ -256,8 +256,6 @@ void psti_augment_chain_matrix(const struct psti_chain *chain, const struct psti
     walk(chain, draw, chain->n_ops, &v);
     for (int k = 0; k < 9 && m[8] != 0; k++)
         m[k] = k < 8 ? m[k] / m[8] : 1;
-    *height = psti_augment_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
-    *width = psti_augment_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
 }
 
 static void visit_scale(void *ctx, const struct map *x, const struct map *y)

@@ -21,8 +21,8 @@ enum psti_loader_fill {
     PSTI_LOADER_FILL_SOUND,
     PSTI_LOADER_FILL_INT,
     PSTI_LOADER_FILL_FLOAT,
-    /* Of plan field i_geometry: what its chain did to a row, and the size before. No stored item.
-     */
+    /* These two say what the chain of plan field i_geometry did to the row, and which size the
+     * picture had before. They have no stored item. */
     PSTI_LOADER_FILL_GEOMETRY,
     PSTI_LOADER_FILL_ORIGINAL_SIZE
 };

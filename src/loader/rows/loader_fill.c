@@ -249,16 +249,18 @@ static void fill_derived(const struct psti_loader_worker *worker, pst_batch *bat
     const struct psti_draw *draws =
         pixels->n_views ? &worker->view_draws[pixels->i_draw] : &worker->draws[field->i_geometry];
     char *memory = psti_batch_array_row(batch, i_plan, row);
-    uint32_t height = 0, width = 0;
-    double m[9];
-    for (uint32_t v = 0; v < pixels->n_views || v == 0; v++) {
-        psti_augment_chain_matrix(pixels->chain, &draws[v], m, &height, &width);
-        if (field->fill == PSTI_LOADER_FILL_GEOMETRY)
-            memcpy(memory + v * sizeof m, m, sizeof m);
-    }
-    const int64_t size[2] = {height, width};
-    if (field->fill == PSTI_LOADER_FILL_ORIGINAL_SIZE)
+    if (field->fill == PSTI_LOADER_FILL_ORIGINAL_SIZE) {
+        uint32_t height, width;
+        psti_augment_chain_size_after(pixels->chain, draws, 0, &height, &width);
+        const int64_t size[2] = {height, width};
         memcpy(memory, size, sizeof size);
+        return;
+    }
+    for (uint32_t v = 0; v < pixels->n_views || v == 0; v++) {
+        double m[9];
+        psti_augment_chain_matrix(pixels->chain, &draws[v], m);
+        memcpy(memory + v * sizeof m, m, sizeof m);
+    }
 }
 
 /* Copies a value that is in no file of its own, from a folder's label file, to the item's buffer.
