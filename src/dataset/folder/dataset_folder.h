@@ -188,6 +188,9 @@ enum pst_status psti_dataset_folder_settle(struct psti_folder *folder, struct ps
 /* dataset_folder_yolo.c. After rows are known: an error if texts beside the images hold boxes. */
 enum pst_status psti_dataset_folder_check_yolo(const struct psti_folder *folder,
                                                struct pst_error *err);
+/* Reads the first bytes of a file, and puts a NUL behind them. Returns their number; 0: it is
+ * empty, not there, or no regular file. text: char (nbytes + 1). dataset_folder_yolo.c. */
+size_t psti_dataset_folder_head(const char *path, char *text, size_t nbytes);
 /* dataset_folder_drawn.c. After rows are known: an error if annotations of others lie there. */
 enum pst_status psti_dataset_folder_check_drawn(const struct psti_folder *folder,
                                                 struct pst_error *err);

@@ -10,11 +10,9 @@
 #include "dataset/folder/dataset_folder.h"
 
 #include "base/fail.h"
-#include "base/files/read.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { IMAGES_MAX = 32, HEAD_NBYTES = 4096 };
 
@@ -22,16 +20,8 @@ enum { IMAGES_MAX = 32, HEAD_NBYTES = 4096 };
 static bool head_holds(const char *path, const char *one, const char *other)
 {
     char head[HEAD_NBYTES + 1];
-    struct stat st;
-    int fd;
-    if (psti_open_data(path, "dataset", "the annotations", &fd, &st, NULL) != PST_OK)
-        return false;
-    ssize_t n = psti_read_at(fd, head, HEAD_NBYTES, 0);
-    close(fd);
-    if (n <= 0)
-        return false;
-    head[n] = '\0';
-    return strstr(head, one) != NULL && strstr(head, other) != NULL;
+    return psti_dataset_folder_head(path, head, HEAD_NBYTES) > 0 && strstr(head, one) != NULL &&
+           strstr(head, other) != NULL;
 }
 
 static enum pst_status fail_drawn(const char *path, const char *of, const char *how,

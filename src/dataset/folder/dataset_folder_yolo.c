@@ -95,21 +95,27 @@ static bool is_box_line(const char *line)
     return n >= 4 && (n_beyond == 0 || (n - 4) % 3 == 0); /* points have a visibility of 0 to 2 */
 }
 
+size_t psti_dataset_folder_head(const char *path, char *text, size_t nbytes)
+{
+    struct stat st;
+    int fd;
+    if (psti_open_data(path, "dataset", "the text", &fd, &st, NULL) != PST_OK)
+        return 0;
+    ssize_t n = psti_read_at(fd, text, nbytes, 0);
+    close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    return (size_t)n;
+}
+
 /* True if the file holds boxes in each of its lines. *is_empty: it says nothing. */
 static bool holds_boxes(const char *path, bool *is_empty)
 {
     char text[TEXT_NBYTES + 1];
-    struct stat st;
     *is_empty = true;
-    int fd;
-    if (psti_open_data(path, "dataset", "the text", &fd, &st, NULL) != PST_OK)
-        return false;
-    ssize_t n = psti_read_at(fd, text, TEXT_NBYTES, 0);
-    close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    if (strlen(text) < (size_t)n)
+    size_t n = psti_dataset_folder_head(path, text, TEXT_NBYTES);
+    if (n == 0 || strlen(text) < n)
         return false;
     unsigned n_lines = 0;
     for (char *line = text, *end; line != NULL; line = end) {
