@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.cli import main as _cli
+from penstock.cli.options import Row
 
 MADE = Path(__file__).resolve().parent.parent / "tools" / "penstock" / "made"
 NOTICE = "Made by scripts/write_cli_pages.py of the tables of options: change these."
@@ -47,16 +48,7 @@ ENVIRONMENT = (
 )
 
 
-class Option(NamedTuple):
-    group: str
-    name: str
-    letter: str | None
-    argument: str | None
-    values: list[str]
-    several: bool
-    default: str | None
-    help: str
-
+class Option(Row):
     @property
     def words(self) -> list[str]:
         return [f"--{self.name}", *([f"-{self.letter}"] if self.letter else [])]

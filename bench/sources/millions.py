@@ -43,7 +43,7 @@ found["read_us"] = (time.perf_counter() - begun) * 1e4
 print(json.dumps(found))
 """
 
-# What an index has of the name of a sample: its 8 bytes, and 8 for their place.
+# An index holds the 8 bytes of a sample's name, and 8 bytes that say where the name lies.
 NAME_NBYTES = 16
 
 

@@ -123,8 +123,8 @@ size_t cli_help_columns(void);
  * the others are indented. */
 void cli_print_wrapped(const char *text, size_t at, size_t indent, size_t columns);
 
-/* What the program tells of itself (cli_describe.c)
- * ------------------------------------------------------------------------------------- */
+/* Tables of options as JSON, and scripts of completion (cli_describe.c)
+ * ---------------------------------------------------------------------------------- */
 
 /* Prints the tables of all verbs as JSON; those of the Python package have name and summary. */
 int cli_describe(struct cli *cli);

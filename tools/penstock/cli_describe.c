@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a value can be where its name in the help does not say so itself. */
-static const struct {
-    const char *argument;
-    const char *const values[8];
-} lists[] = {
-    {"FORMS", {"pli-jpeg", "original", "raw", "pli", "jpeg", "png", "webp"}},
-};
+/* The words of which an option takes a list with commas, if its value is called FORMS. */
+static const char *const forms[] = {"pli-jpeg", "original", "raw", "pli", "jpeg", "png", "webp"};
+
+static bool takes_forms(const char *argument)
+{
+    return argument != NULL && strcmp(argument, "FORMS") == 0;
+}
 
 /* Writes the values of which an option takes one: "stop|skip" has two, "NODE|auto|none" two of
  * its own. */
@@ -20,9 +20,8 @@ static void put_values(struct cli_json *json, const char *argument)
 {
     char word[32];
     cli_json_open(json, "values", '[');
-    for (size_t i = 0; argument != NULL && i < sizeof lists / sizeof *lists; i++)
-        for (size_t k = 0; strcmp(argument, lists[i].argument) == 0 && lists[i].values[k]; k++)
-            cli_json_text(json, NULL, lists[i].values[k]);
+    for (size_t i = 0; takes_forms(argument) && i < sizeof forms / sizeof *forms; i++)
+        cli_json_text(json, NULL, forms[i]);
     for (const char *text = argument; text != NULL && strchr(argument, '|') && *text != '\0';) {
         size_t n = strcspn(text, "|");
         snprintf(word, sizeof word, "%.*s", (int)n, text);
@@ -43,8 +42,7 @@ static void put_option(struct cli_json *json, const char *group, const struct cl
     cli_json_text(json, "letter", letter[0] == '\0' ? NULL : letter);
     cli_json_text(json, "argument", option->argument);
     put_values(json, option->argument);
-    cli_json_bool(json, "several",
-                  option->argument != NULL && strcmp(option->argument, "FORMS") == 0);
+    cli_json_bool(json, "several", takes_forms(option->argument));
     cli_json_text(json, "default", option->standard);
     cli_json_text(json, "help", option->help);
     cli_json_close(json, '}');

@@ -31,7 +31,7 @@ class _Help(argparse.Action):
         raise HelpAsked(parser.format_help())
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """An option, as help, manual pages and completion have it: the attributes of its entry in `penstock --describe`."""
 
     group: str
@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=f"penstock {usage.partition(' ')[0]}", add_help=False, allow_abbrev=False, exit_on_error=False)
         self._usage, self._about, self._examples = usage, about, examples
         self._operands, self._n_least = operands, n_least
-        self._rows: list[_Row] = []
+        self._rows: list[Row] = []
         self._heading = "options"
         self._names: list[str] = []
 
@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
             values = [*map(str, action.choices or several)]
             letter = names[1][1:] if len(names) > 1 else None
             argument = str(action.metavar) if action.metavar else None
-            row = _Row(self._heading, names[0][2:], letter, argument, values, bool(several), shown, text)
+            row = Row(self._heading, names[0][2:], letter, argument, values, bool(several), shown, text)
             self._rows.append(row)
 
     def common(self) -> None:
@@ -132,7 +132,7 @@ class Parser(argparse.ArgumentParser):
         return "\n".join([*lines, "", "examples:", *(_command(line, width) for line in self._examples.splitlines())])
 
 
-def _shown(row: _Row, width: int) -> str:
+def _shown(row: Row, width: int) -> str:
     """Returns the lines of one option in the help."""
     letter = f"-{row.letter}, " if row.letter else "    "
     left = f"  {letter}--{row.name}{f' {row.argument}' if row.argument else ''}"
