@@ -20,6 +20,7 @@ import common  # noqa: E402
 import recipes  # noqa: E402
 
 FRAMES, CLIPS, CLIP_S = 24, 24, 30
+COPIES = 4  # of each JPEG: an epoch of one copy is nine batches, too short to tell rates apart
 WEBP_QUALITY, WEBP_PSNR = 90, "webp-psnr.json"
 
 
@@ -81,7 +82,7 @@ def prepare(data: Path, folder: Path, names: list[str]) -> None:
     if "frames" in names:
         common.made(folder / "frames", copied)
     if {"imagenet", "webp"} & set(names):
-        common.made(folder / "imagenet", lambda path: copy_imagenet(data, path, 1))
+        common.made(folder / "imagenet", lambda path: copy_imagenet(data, path, COPIES))
     if "webp" in names:
         common.made(folder / "webp", lambda path: make_webp(folder / "imagenet", path))
     if "audio" in names:

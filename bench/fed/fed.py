@@ -8,7 +8,6 @@ looked for by halving, from the loader's own rate, and then raised as long as th
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import time
 from pathlib import Path
@@ -33,16 +32,6 @@ def own_rate(batches, seconds: float) -> float:
     return n / (time.perf_counter() - start)
 
 
-def busy_of(cpus: set[int]) -> float:
-    """Busy and stolen seconds so far of the cores that this process may use."""
-    seconds = 0.0
-    for line in Path("/proc/stat").read_text().splitlines():
-        name, *ticks = line.split()
-        if name[:3] == "cpu" and name[3:].isdigit() and int(name[3:]) in cpus:
-            seconds += (sum(map(int, ticks[:8])) - int(ticks[3]) - int(ticks[4])) / runner.CLOCK_TICKS
-    return seconds
-
-
 def utilisation(batches, workload: Workload, n: float, seconds: float) -> tuple[float, float]:
     """Returns the utilisation of n accelerators, and how much of these cores other processes took meanwhile."""
     step = workload.step_s / n
@@ -50,16 +39,13 @@ def utilisation(batches, workload: Workload, n: float, seconds: float) -> tuple[
     for _ in range(WARM_STEPS):  # batches that are ready would make the window look better than it is
         time.sleep(step)
         next(batches)
-    cpus = os.sched_getaffinity(0)
-    cpu, busy = runner.cpu_seconds(), busy_of(cpus)
-    start, steps = time.perf_counter(), 0
-    while time.perf_counter() - start < seconds:
+    meter, steps = runner.Meter(), 0
+    while meter.seconds() < seconds:
         time.sleep(step)
         steps += 1
         next(batches)
-    wall = time.perf_counter() - start
-    foreign = busy_of(cpus) - busy - (runner.cpu_seconds() - cpu)
-    return steps * step / wall, max(foreign, 0.0) / wall
+    spent = meter.spent()
+    return steps * step / spent.wall_s, spent.foreign_cores
 
 
 def search(batches, workload: Workload, start: float, seconds: float) -> float:

@@ -1,6 +1,6 @@
 """measure.py PEER GROUP THREADS: check one peer's output, then time it. Prints one JSON line.
 
-Run it pinned (taskset) with a fresh process per cell. If other processes take more CPU time of the machine (including stolen
+Run it pinned (taskset) with a fresh process per cell. If other processes take more CPU time of its cores (including stolen
 time) in a window than FOREIGN_LIMIT of a core, the window is timed again, up to --retries times. If no window is clean, the
 cell says so (clean = 0).
 """

@@ -174,32 +174,33 @@ def cpu_seconds() -> float:
     return sum(process_tree().values())
 
 
-def machine_seconds() -> tuple[float, float]:
-    """Returns busy and stolen CPU seconds of the whole machine so far."""
-    with open("/proc/stat") as stat:
-        ticks = [int(x) / CLOCK_TICKS for x in stat.readline().split()[1:9]]
-    return sum(ticks) - ticks[3] - ticks[4] - ticks[7], ticks[7]
+def cores_seconds(file: str = "/proc/stat") -> tuple[float, float]:
+    """Returns busy and stolen CPU seconds so far of the cores that this process may use: work on others does not disturb it."""
+    own = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    with open(file) as stat:
+        rows = [[int(x) / CLOCK_TICKS for x in line.split()[1:9]] for line in stat if line.split()[0] in own]
+    return sum(sum(row) - row[3] - row[4] - row[7] for row in rows), sum(row[7] for row in rows)
 
 
 @dataclass(frozen=True)
 class Spent:
     wall_s: float
     cpu_s: float  # of this process and all below it
-    foreign_cores: float  # how many cores other processes used, or the hypervisor took
+    foreign_cores: float  # how many of its cores other processes used, or the hypervisor took
 
 
 class Meter:
     """What is spent from its making on, until spent() is called."""
 
     def __init__(self) -> None:
-        self._cpu, self._busy, self._begun = cpu_seconds(), machine_seconds(), time.perf_counter()
+        self._cpu, self._busy, self._begun = cpu_seconds(), cores_seconds(), time.perf_counter()
 
     def seconds(self) -> float:
         return time.perf_counter() - self._begun
 
     def spent(self) -> Spent:
         wall = self.seconds()
-        used, (busy, stolen) = cpu_seconds() - self._cpu, machine_seconds()
+        used, (busy, stolen) = cpu_seconds() - self._cpu, cores_seconds()
         return Spent(wall, used, (max(0.0, busy - self._busy[0] - used) + stolen - self._busy[1]) / wall)
 
 

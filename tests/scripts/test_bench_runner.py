@@ -1,6 +1,7 @@
 """bench/runner: cells end in time and say why they have no figures; what is spent; the files and rows that benches write."""
 
 import json
+import os
 import sys
 import time
 import xml.etree.ElementTree as ET
@@ -28,6 +29,16 @@ def test_a_cell_is_the_last_line_of_json_or_says_why_not():
     assert run("import sys; print('{}'); sys.exit('no such codec')") == {"absent": "no such codec"}
     assert run("import os; os._exit(3)") == {"absent": "exit status 3"}
     assert run("import time; time.sleep(600)", 0.2) == {"absent": "no result within 0.2 s"}
+
+
+def test_work_on_other_cores_does_not_count(tmp_path):
+    core = min(os.sched_getaffinity(0))
+    tick = runner.CLOCK_TICKS
+    stat = tmp_path / "stat"
+    stat.write_text(f"cpu  {90 * tick} 0 0 0 0 0 0 0 0 0\n"
+                    f"cpu{core} {3 * tick} {tick} {2 * tick} {50 * tick} {40 * tick} 0 0 {5 * tick} 0 0\n"
+                    f"cpu{core + 1000} {70 * tick} 0 0 0 0 0 0 {9 * tick} 0 0\nintr 1 2 3\n")
+    assert runner.cores_seconds(str(stat)) == (6.0, 5.0)
 
 
 def test_a_process_answers_ends_or_is_late():
