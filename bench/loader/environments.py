@@ -17,6 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+OWN = "own"  # the Python that runs the bench, which has Penstock
 ERROR = re.compile(r"^(error|fatal|e): |\w(Error|Exception): ", re.IGNORECASE)
 
 
@@ -58,6 +59,9 @@ def site_of(build: Path, name: str) -> Path:
 
 
 def python_of(build: Path, name: str) -> Path:
+    """Returns the interpreter of an environment, or of OWN."""
+    if name == OWN:
+        return Path(sys.executable)
     return build / "venv" / name / "bin" / "python"
 
 
@@ -132,7 +136,7 @@ def prepare(build: Path, name: str) -> str | None:
 
 def variables(build: Path, name: str | None, **more: str) -> dict[str, str]:
     """Returns the variables for processes of an environment: torchvision finds the stand-ins for CUDA's libraries."""
-    has_torch = name is not None and "torch" in (name, ENVIRONMENTS[name].beside)
+    has_torch = name in ENVIRONMENTS and "torch" in (name, ENVIRONMENTS[name].beside)
     stand_in = {"LD_LIBRARY_PATH": str(build / "stand_in")} if has_torch else {}
     return {**os.environ, **stand_in, **more}
 
@@ -141,7 +145,7 @@ def install(build: Path, names: Iterable[str], penstock: bool = True) -> dict[st
     """Makes the environments of these names, and "torch" with the present tree's Penstock, without which there is no bench.
     Returns those that cannot be made, with the reasons."""
     build.mkdir(parents=True, exist_ok=True)
-    absent = {name: reason for name in dict.fromkeys(["torch", *names]) if (reason := prepare(build, name))}
+    absent = {name: reason for name in dict.fromkeys(["torch", *names]) if name != OWN and (reason := prepare(build, name))}
     if "torch" in absent:
         sys.exit(f"the environment torch did not install: {absent['torch']} (see {build}/install.log)")
     if penstock and (reason := prepare_penstock(build)):

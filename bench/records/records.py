@@ -32,8 +32,7 @@ import groups  # noqa: E402
 import measure  # noqa: E402
 from workloads import copy_imagenet  # noqa: E402
 
-OWN = "own"  # the Python that runs this program has Penstock
-LOADERS = {"penstock": OWN, "dali": "dali", "tfdata": "tf", "torch": "torch", "webdataset": "torch"}
+LOADERS = {"penstock": environments.OWN, "dali": "dali", "tfdata": "tf", "torch": "torch", "webdataset": "torch"}
 READS = {"penstock": ("folder", "pst", "pst_pli_jpeg"), "dali": ("folder", "tfrecord", "recordio", "tar"),
          "tfdata": ("folder", "tfrecord"), "torch": ("folder", "tfrecord", "recordio", "tar"), "webdataset": ("tar",)}
 FOLDER_OF = {"webdataset": "torch"}  # whose folder a loader's records are compared with, if not its own
@@ -53,10 +52,6 @@ def break_even(conversion_s: float, folder_s: float, records_s: float) -> float 
     return conversion_s / saved if saved > 0 else None
 
 
-def python_of(args: argparse.Namespace, loader: str) -> str:
-    return sys.executable if LOADERS[loader] == OWN else str(environments.python_of(args.build, LOADERS[loader]))
-
-
 def converted(args: argparse.Namespace, form: str) -> dict:
     command = [*runner.pinned(args.cpus, max(args.cores)), sys.executable, str(HERE / "formats.py"), form, str(args.folder),
                str(args.stores[form])]
@@ -74,7 +69,8 @@ def run_cell(args: argparse.Namespace, form: str, loader: str, cores: int, rate:
     """Runs one cell in a control group with this rate (MB/s). None: without a group."""
     store = args.stores[form]
     read_all(store)
-    command = [*runner.pinned(args.cpus, cores), python_of(args, loader), str(HERE / "cell.py"), loader, form, str(cores),
+    command = [*runner.pinned(args.cpus, cores), str(environments.python_of(args.build, LOADERS[loader])),
+               str(HERE / "cell.py"), loader, form, str(cores),
                "--folder", str(args.folder), "--store", str(store), "--epochs", str(args.epochs), "--kinds", *kinds]
     with groups.slowed(rate, args.folder) as join:
         env = environments.variables(args.build, LOADERS[loader], OMP_NUM_THREADS=str(cores))
@@ -111,7 +107,7 @@ def with_break_even(cells: list[dict], conversions: dict[str, dict]) -> None:
 
 
 def measure_all(args: argparse.Namespace) -> dict:
-    absent = environments.install(args.build, {LOADERS[name] for name in args.loaders} - {OWN}, False)
+    absent = environments.install(args.build, {LOADERS[name] for name in args.loaders}, False)
     common.made(args.folder, lambda path: copy_imagenet(args.data, path, args.copies))
     work = common.Work("imagenet", args.folder, 64, 224, True, True)
     args.stores = {form: args.folder if form == "folder" else work.store(form) for form in formats.FORMATS}

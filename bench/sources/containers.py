@@ -37,10 +37,9 @@ import measure  # noqa: E402
 import sources  # noqa: E402
 from workloads import copy_imagenet  # noqa: E402
 
-OWN = "own"  # the Python that runs this program has Penstock
 # By name of the module source_NAME: the environment that it needs.
-SOURCES = {"penstock": OWN, "rowgroups": "hub", "datasets": "hub", "lance": "hub", "litdata": "litdata", "mosaic": "mosaic",
-           "tfrecord": "tf", "lmdb": "hub", "mxnet": "mxnet", "dali_recordio": "dali", "ffcv": "ffcv"}
+SOURCES = {"penstock": environments.OWN, "rowgroups": "hub", "datasets": "hub", "lance": "hub", "litdata": "litdata",
+           "mosaic": "mosaic", "tfrecord": "tf", "lmdb": "hub", "mxnet": "mxnet", "dali_recordio": "dali", "ffcv": "ffcv"}
 FORMS = {"lance": "lance"}  # the form of a source that does not read that of its group
 
 
@@ -111,12 +110,12 @@ def make_forms(args: argparse.Namespace, work: common.Work, forms: list[str], ab
 def run_process(args: argparse.Namespace, cell: Cell, store: Path, what: str) -> dict:
     group, source, cores = cell
     kind = SOURCES[source]
-    python = sys.executable if kind == OWN else str(environments.python_of(args.build, kind))
+    python = str(environments.python_of(args.build, kind))
     command = [*runner.pinned(args.cpus, cores), python, str(HERE / "cell.py"), source, what, str(cores), "--folder",
                str(args.folder), "--store", str(store), "--epochs", str(args.epochs), "--expected", str(args.expected),
                *(["--rows"] if GROUPS[group].rows else [])]
     more = {"OMP_NUM_THREADS": str(cores), "HF_HUB_OFFLINE": "1"}
-    return runner.run_cell(command, environments.variables(args.build, None if kind == OWN else kind, **more), CELL_LIMIT_S)
+    return runner.run_cell(command, environments.variables(args.build, kind, **more), CELL_LIMIT_S)
 
 
 def run_one(args: argparse.Namespace, work: common.Work, cell: Cell) -> dict:
@@ -163,7 +162,7 @@ def measure_all(args: argparse.Namespace) -> dict:
     cells = cells_of(args.groups, args.sources, args.cores)
     forms = list(dict.fromkeys(form_of(group, source) for group, source, _ in cells))
     kinds = {SOURCES[source] for _, source, _ in cells} | {make_containers.KINDS[form] for form in forms}
-    absent = environments.install(args.build, kinds - {OWN}, False)
+    absent = environments.install(args.build, kinds, False)
     common.made(args.folder, lambda path: copy_imagenet(args.data, path, args.copies))
     work = common.Work("imagenet", args.folder, 64, 224, True, True)
     made = make_forms(args, work, ["expected", *forms], absent)

@@ -31,9 +31,8 @@ import formats  # noqa: E402
 import measure  # noqa: E402
 from workloads import copy_imagenet  # noqa: E402
 
-OWN = "own"  # the Python that runs this program has Penstock
-SOURCES = {"penstock": OWN, "webdataset": "torch", "wids": "energon", "energon": "energon", "dali": "dali", "tfdata": "tf",
-           "torch": "torch"}
+SOURCES = {"penstock": environments.OWN, "webdataset": "torch", "wids": "energon", "energon": "energon", "dali": "dali",
+           "tfdata": "tf", "torch": "torch"}
 GOALS = {1: 2.7, 2: 3.3}  # times WebDataset, by cores
 CELL_LIMIT_S = 900
 
@@ -55,10 +54,10 @@ def forget_indexes(store: Path) -> None:
 
 def run_cell(args: argparse.Namespace, source: str, cores: int, what: str) -> dict:
     kind = SOURCES[source]
-    python = sys.executable if kind == OWN else str(environments.python_of(args.build, kind))
+    python = str(environments.python_of(args.build, kind))
     command = [*runner.pinned(args.cpus, cores), python, str(HERE / "cell.py"), source, what, str(cores), "--folder",
                str(args.folder), "--store", str(args.stores[source]), "--epochs", str(args.epochs)]
-    env = environments.variables(args.build, None if kind == OWN else kind, OMP_NUM_THREADS=str(cores))
+    env = environments.variables(args.build, kind, OMP_NUM_THREADS=str(cores))
     return runner.run_cell(command, env, CELL_LIMIT_S)
 
 
@@ -98,7 +97,7 @@ def with_ratios(cells: list[dict]) -> None:
 
 
 def measure_all(args: argparse.Namespace) -> dict:
-    absent = environments.install(args.build, {SOURCES[name] for name in args.sources} - {OWN}, False)
+    absent = environments.install(args.build, {SOURCES[name] for name in args.sources}, False)
     common.made(args.folder, lambda path: copy_imagenet(args.data, path, args.copies))
     work = common.Work("imagenet", args.folder, 64, 224, True, True)
     first = common.made(work.store(f"{args.shards}.tars"), lambda path: write_tars(work, path, args.shards))

@@ -227,6 +227,18 @@ def test_chunks_of_litdata_that_lack_samples_are_no_store(litdata_peer, tmp_path
     assert not work.store("litdata").exists()
 
 
+def test_the_python_of_the_bench_needs_no_environment(tmp_path, monkeypatch):
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    assert environments.python_of(tmp_path, environments.OWN) == Path(sys.executable)
+    assert environments.variables(tmp_path, environments.OWN, A="1") == {**os.environ, "A": "1"}
+    assert environments.variables(tmp_path, "litdata")["LD_LIBRARY_PATH"] == str(tmp_path / "stand_in")
+    asked = []
+    monkeypatch.setattr(environments, "prepare", lambda build, name: asked.append(name))
+    monkeypatch.setattr(environments.subprocess, "run", lambda *_, **__: None)
+    assert environments.install(tmp_path, [environments.OWN, "dali"], penstock=False) == {}
+    assert asked == ["torch", "dali"]
+
+
 def test_what_does_not_install_gives_its_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))

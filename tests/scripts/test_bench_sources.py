@@ -35,12 +35,12 @@ def test_each_name_has_its_parts():
     assert {source for group in containers.GROUPS.values() for source in group.sources} == set(containers.SOURCES)
     for source, kind in containers.SOURCES.items():
         assert (BENCH / "sources" / f"source_{source}.py").is_file()
-        assert kind == containers.OWN or kind in names
+        assert kind == containers.environments.OWN or kind in names
     for group in containers.GROUPS.values():
         assert group.sources[0] == "penstock"
         assert group.form in make_containers.WRITERS
     assert set(make_containers.WRITERS) == set(make_containers.KINDS)
-    for kind in {*make_containers.KINDS.values(), *containers.SOURCES.values()} - {containers.OWN}:
+    for kind in {*make_containers.KINDS.values(), *containers.SOURCES.values()} - {containers.environments.OWN}:
         assert (BENCH / "loader" / "pins" / f"{kind}.txt").is_file()
     for goal in containers.GOALS:
         assert goal.source in containers.GROUPS[goal.group].sources
