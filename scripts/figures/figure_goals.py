@@ -118,15 +118,16 @@ def loader(group: str, own: str, *stems: str) -> list[float]:
     return [ratio for stem in stems for ratio in loader_ratios(results(stem), group, own)]
 
 
-AVX512, AVX2, INTEL = ("loader_jpeg", "loader_jpeg_zen4"), ("loader_jpeg_avx2_zen4", "loader_jpeg_zen3"), "loader_sapphire_rapids"
+AVX512, AVX2 = ("loader_jpeg", "loader_jpeg_zen4"), ("loader_jpeg_avx2_zen4", "loader_jpeg_zen3")
+INTEL, INTEL_NAMES = ("loader_sapphire_rapids", "loader_granite_rapids"), "Sapphire Rapids, Granite Rapids"
 
 
 def jpeg_loaders(group: str) -> list[Figure]:
     return [
         Figure(partial(loader, group, PACKED[0], *AVX512), ">= 8", of="AVX-512, Zen 4"),
-        Figure(partial(loader, group, PACKED[0], INTEL), ">= 8", of="Intel"),
+        Figure(partial(loader, group, PACKED[0], *INTEL), ">= 8", of=INTEL_NAMES),
         Figure(partial(loader, group, PACKED[0], *AVX2), ">= 6", of="AVX2, Zen 4, Zen 3"),
-        Figure(lambda: loader_ratios(masked(results(INTEL)), group, PACKED[0]), ">= 6", of="AVX2, Intel"),
+        Figure(lambda: loader_ratios(masked(results(INTEL[0])), group, PACKED[0]), ">= 6", of="AVX2, Sapphire Rapids"),
     ]
 
 
@@ -288,7 +289,7 @@ GOALS = [
         "from the plain folder >= 1.7 x",
         [
             Figure(partial(loader, "imagenet", "penstock", *AVX512, *AVX2), ">= 1.7", of="Zen 4, Zen 3"),
-            Figure(partial(loader, "imagenet", "penstock", INTEL), ">= 1.7", of="Intel"),
+            Figure(partial(loader, "imagenet", "penstock", *INTEL), ">= 1.7", of=INTEL_NAMES),
         ],
         "loaders",
     ),
@@ -301,7 +302,7 @@ GOALS = [
         "from the plain folder >= 1.5 x",
         [
             Figure(partial(loader, "photographs", "penstock", *AVX512, *AVX2), ">= 1.5", of="Zen 4, Zen 3"),
-            Figure(partial(loader, "photographs", "penstock", INTEL), ">= 1.5", of="Intel"),
+            Figure(partial(loader, "photographs", "penstock", *INTEL), ">= 1.5", of=INTEL_NAMES),
         ],
         "loaders",
     ),
@@ -309,7 +310,7 @@ GOALS = [
         "loader, lossless frames of 2048 x 1024, crops of 768: >= 15 x the fastest other that reads PNG",
         [
             Figure(partial(loader, "frames", PACKED[1], "loader_frames"), ">= 15", of="Zen 4"),
-            Figure(partial(loader, "frames", PACKED[1], INTEL), ">= 15", of="Intel"),
+            Figure(partial(loader, "frames", PACKED[1], *INTEL), ">= 15", of=INTEL_NAMES),
         ],
         "loaders",
     ),
@@ -329,15 +330,16 @@ GOALS = [
             ),
             Figure(
                 sums(
-                    INTEL,
+                    INTEL[0],
                     *(
-                        f"cells[group=frames,cores={n},peer=penstock_pli].images_per_s"
-                        f" / cells[group=frames,cores={n},peer=ffcv_raw].images_per_s"
+                        f"{stem}:cells[group=frames,cores={n},peer=penstock_pli].images_per_s"
+                        f" / {stem}:cells[group=frames,cores={n},peer=ffcv_raw].images_per_s"
+                        for stem in INTEL
                         for n in (1, 2)
                     ),
                 ),
                 ">= 4",
-                of="Intel",
+                of=INTEL_NAMES,
             ),
             Figure(
                 sums("loader_frames", "cells[cores=1,peer=penstock_pli].stored_mb / cells[cores=1,peer=ffcv_raw].stored_mb"),

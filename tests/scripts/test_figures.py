@@ -29,8 +29,9 @@ def test_bars_and_numbers(tmp_path, monkeypatch):
     jpeg["cells"].append({"group": "imagenet", "cores": 2, "peer": "dali", "images_per_s": 5000.0})
     jpeg["cells"].append({"group": "imagenet", "cores": 1, "peer": "spdl", "absent": "no wheel"})
     frames = run("frames", penstock_pli=8.0, penstock=4.0, dali=1.0)
-    for name, cells in (("loader_jpeg-2001-02-03", jpeg), ("loader_jpeg-2001-02-02", frames), ("loader_frames-2001-02-03", frames),
-                        ("loader_jpeg_other-2002-01-01", frames)):
+    jpeg["cells"] += frames["cells"]
+    for name, cells in ((f"{figures.RUN}-2001-02-03", jpeg), (f"{figures.RUN}-2001-02-02", frames),
+                        (f"{figures.RUN}_other-2002-01-01", frames)):
         (tmp_path / f"{name}.json").write_text(json.dumps(cells))
     monkeypatch.setattr(figures, "RESULTS", tmp_path)
     drawn = ET.fromstring(figures.draw())
