@@ -138,20 +138,17 @@ def pages(run: dict[str, Any], setting: str) -> list[str]:
 
 @view
 def slow(run: dict[str, Any]) -> list[str]:
-    """Rates with and without slow samples, and what is kept of them."""
-    base = run["cells"]["torch"]
-    rows = [
-        [
-            cell["name"],
-            whole(cell["without_slow"]),
-            times(cell["without_slow"] / base["without_slow"]),
-            whole(cell["images_per_s"]),
-            times(cell["images_per_s"] / base["images_per_s"]),
-            f"{cell['images_per_s'] / cell['without_slow']:.2f}",
-        ]
-        for cell in run["cells"].values()
-    ]
-    return table(["", "without slow samples", "x torch", "with", "x torch", "kept"], rows)
+    """Rates with and without slow samples, what is kept of them, and what would be kept if nothing waited."""
+    rows = []
+    for workers, cells in run["cells"].items():
+        base = cells["torch"]
+        for cell in cells.values():
+            ratios = (times(cell[what] / base[what]) for what in ("without_slow", "images_per_s"))
+            rates = (whole(cell[what]) for what in ("without_slow", "images_per_s"))
+            pairs = [each for pair in zip(rates, ratios, strict=True) for each in pair]
+            rows.append([workers, cell["name"], *pairs, *(f"{cell[what]:.2f}" for what in ("keeps", "decoding"))])
+    heads = ["workers", "", "without slow samples", "x torch", "with", "x torch", "kept", "if nothing waited"]
+    return table(heads, rows)
 
 
 @view
