@@ -171,7 +171,7 @@ def serve(name: str, folder: Path, cores: int, features: bool) -> None:
 
 
 def measure(folder: Path, cores: int, args: argparse.Namespace) -> tuple[dict, dict]:
-    """Returns clips per second of each loader, or why there are none, and versions of the peers."""
+    """Returns clips per second of each round of each loader, or why there are none, and versions of the peers."""
     running, results, found = {}, {}, {}
     for name in args.loaders:
         environment = NAMES[name]
@@ -193,10 +193,10 @@ def measure(folder: Path, cores: int, args: argparse.Namespace) -> tuple[dict, d
             process.stdin.write(f"{args.time}\n")
             process.stdin.flush()
             n, took = process.stdout.readline().split()
-            results[name].append(int(n) / float(took))
+            results[name].append(round(int(n) / float(took), 1))
     for process in running.values():
         process.communicate("")
-    return {name: statistics.median(each) if isinstance(each, list) else each for name, each in results.items()}, found
+    return results, found
 
 
 def measure_all(arguments: argparse.Namespace) -> dict:
@@ -206,13 +206,13 @@ def measure_all(arguments: argparse.Namespace) -> dict:
     cells, peers = [], {}
     for name in (name for name in arguments.formats if name in made):
         for cores in arguments.cores:
-            found, known = measure(arguments.data / name, cores, arguments)
+            rounds, known = measure(arguments.data / name, cores, arguments)
             peers |= known
-            rates = {loader: rate for loader, rate in found.items() if isinstance(rate, float)}
+            rates = {loader: statistics.median(each) for loader, each in rounds.items() if isinstance(each, list)}
             best = max((rate for loader, rate in rates.items() if loader != "penstock"), default=0)
             ratio = rates["penstock"] / best if best and "penstock" in rates else None
-            cells.append(runner.said({"format": name, "cores": cores, "features": arguments.features, "clips_per_s": found,
-                                      "ratio": ratio}))
+            cells.append(runner.said({"format": name, "cores": cores, "features": arguments.features, "rounds": rounds,
+                                      "clips_per_s": rounds | rates, "ratio": ratio}))
     settings = {"clips": arguments.clips, "seconds": arguments.seconds, "rounds": arguments.rounds, "round_s": arguments.time,
                 "goal": GOAL}
     return {"bench": "audio", "machine": runner.machine(), "numpy": np.__version__, "versions": peers, "settings": settings,
