@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import penstock as ps
 from flat import keywords
 from penstock import transforms as T
+from penstock.base import options
 
 CROP = [T.CenterCrop(24)]
 
@@ -23,7 +26,7 @@ def test_a_hidden_gpu_is_named_as_the_reason(packed, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options",
+    "given",
     [
         {"device": "cuda", "output": "numpy"},
         {"device": "cuda", "output": "dlpack", "gpu_part": 0},
@@ -38,21 +41,30 @@ def test_a_hidden_gpu_is_named_as_the_reason(packed, monkeypatch):
         {"device_memory": "1GiB"},
     ],
 )
-def test_what_does_not_go_together(packed, options):
+def test_what_does_not_go_together(packed, given):
     with pytest.raises(ps.errors.ArgumentError):
-        ps.Loader(packed, **keywords(transforms=CROP, **options))
+        ps.Loader(packed, **keywords(transforms=CROP, **given))
 
 
-def test_page_locked_memory_needs_a_gpu(packed, monkeypatch):
+def test_page_locked_memory_without_a_gpu(packed, monkeypatch):
     monkeypatch.setenv("PENSTOCK_CUDA", "0")
-    with pytest.raises(ps.errors.UnsupportedError, match="PENSTOCK_CUDA"):
-        ps.Loader(packed, transforms=CROP, pin_memory=True)
-    plain, automatic = (ps.Loader(packed, batch_size=4, transforms=CROP, output="numpy", pin_memory=pin) for pin in (False, "auto"))
-    for x, y in zip(plain, automatic, strict=True):
-        assert np.array_equal(x["image"], y["image"])
+    monkeypatch.setattr(options, "_warned", set())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        plain, automatic, asked, again = (
+            ps.Loader(packed, batch_size=4, transforms=CROP, output="numpy", pin_memory=pin) for pin in (False, "auto", True, True)
+        )
+    assert [str(warning.message).partition(":")[0] for warning in said] == [
+        "pin_memory=True has no effect here, batches are in plain memory"
+    ]
+    assert "PENSTOCK_CUDA" in str(said[0].message)
     assert "pin" not in plain.stats()["fallbacks"]
-    assert automatic.stats()["fallbacks"]["pin"] >= 2  # slots
-    assert "page-lock" in automatic.stats()["fallback_reasons"]["pin"]
+    for loader in (automatic, asked, again):
+        for x, y in zip(plain, loader, strict=True):
+            assert np.array_equal(x["image"], y["image"])
+        assert loader.stats()["fallbacks"]["pin"] >= 2  # slots
+        assert "page-lock" in loader.stats()["fallback_reasons"]["pin"]
+        assert loader.config()["pin_memory"] == ("auto" if loader is automatic else True)  # a machine with a GPU makes it of this
 
 
 def test_unknown_device(packed):
@@ -67,9 +79,9 @@ def test_images_on_a_gpu_have_one_size(packed):
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "channels_last"])
 def test_dlpack_output_is_the_same_memory(packed, layout):
-    options = {"batch_size": 4, "transforms": CROP, "layout": layout}
-    arrays = ps.Loader(packed, **keywords(output="numpy", **options))
-    tensors = ps.Loader(packed, **keywords(output="dlpack", device=None, **options))
+    given = {"batch_size": 4, "transforms": CROP, "layout": layout}
+    arrays = ps.Loader(packed, **keywords(output="numpy", **given))
+    tensors = ps.Loader(packed, **keywords(output="dlpack", device=None, **given))
     for x, y in zip(arrays, tensors, strict=True):
         for name in ("image", "label", "index"):
             assert y[name].device == "cpu" and y[name].__dlpack_device__() == (1, 0)

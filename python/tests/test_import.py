@@ -20,7 +20,7 @@ def test_loader_and_writer_bring_no_torch(run):
     run(
         """
         import sys, penstock as ps
-        batch = next(iter(ps.Loader(packed, batch_size=2, num_workers=1, transforms=[])))
+        batch = next(iter(ps.Loader(packed, batch_size=2, num_workers=1, transforms=[], output="numpy")))
         with ps.Writer(packed + ".none", {"x": "int"}) as w:
             w.write({"x": 1})
         import shutil; shutil.rmtree(packed + ".none")

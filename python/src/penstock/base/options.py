@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import functools
+import importlib
+import importlib.util
 import os
 import re
 import sys
@@ -252,10 +254,40 @@ def ranks(rank: int | None, world_size: int | None) -> tuple[int, int, str]:
     return rank, world_size, source
 
 
+_warned: set[str] = set()  # what _warn_once has said in this process
+
+
+def _warn_once(subject: str, text: str) -> None:
+    if subject not in _warned:
+        _warned.add(subject)
+        warnings.warn(text, stacklevel=3)
+
+
+def _has_torch() -> bool:
+    """True if torch is installed and can be imported. Imports it, so that no other import before or after changes the answer."""
+    try:
+        found = importlib.util.find_spec("torch")
+    except ValueError:  # a module that was put in its place and has no __spec__
+        found = None
+    # A folder of that name in the working directory is found as a package without an origin.
+    if "torch" not in sys.modules and (found is None or found.origin is None):
+        return False
+    try:
+        return hasattr(importlib.import_module("torch"), "from_dlpack")
+    except ModuleNotFoundError as error:
+        if error.name == "torch":  # sys.modules["torch"] is None
+            return False
+        cause: Exception = error
+    except Exception as error:  # libraries of other versions: ImportError, OSError, RuntimeError, AttributeError
+        cause = error
+    _warn_once("torch", f'torch is installed and cannot be imported, so output="auto" gives numpy arrays: {cause}')
+    return False
+
+
 def output_kind(output: str, device: str) -> str:
-    """Returns "numpy", "torch" or "dlpack". "auto" is torch if the process has imported it."""
+    """Returns "numpy", "torch" or "dlpack". "auto" is torch where it is installed and can be imported."""
     if output == "auto":
-        if "torch" in sys.modules:
+        if _has_torch():
             return "torch"
         return "numpy" if device == "cpu" else "dlpack"
     choice("output", output, ("numpy", "torch", "dlpack"))
@@ -280,6 +312,12 @@ def pin(given: Any, device: str) -> int:
         raise ArgumentError(f'pin_memory is True, False or "auto", not {given!r}')
     if given and device != "cpu":
         raise ArgumentError(f"pin_memory is for batches in host memory: those of device={device!r} lie on the GPU")
+    if given is True:
+        try:
+            _native.cuda_info(0)  # page-locked memory needs the driver and a GPU, and no kernels
+        except UnsupportedError as error:
+            _warn_once("pin_memory", f"pin_memory=True has no effect here, batches are in plain memory: {error.text}")
+            given = "auto"  # counts in stats()["fallbacks"]["pin"] what is plain
     return 1 if given == "auto" else 2 * int(given)
 
 

@@ -147,9 +147,9 @@ class Loader(tickets.LikeDataLoader):
             loading takes longer, but no sample is lost. Arrays of a batch keep its memory as long as you keep them;
             but small arrays (up to 64 KiB, not pixels: labels, ``index``, boxes) are copies.
         pin_memory: True: batches in host memory lie in page-locked memory, made by the CUDA driver, from which
-            ``tensor.to("cuda", non_blocking=True)`` copies while the CPU goes on; UnsupportedError without a driver or a
-            GPU. "auto": page-locked memory if driver and GPU are there, else plain memory, counted in
-            ``stats()["fallbacks"]["pin"]``. Small copies (see ``host_memory``) and fields with rows of different
+            ``tensor.to("cuda", non_blocking=True)`` copies while the CPU goes on; without a driver or a GPU they are in plain
+            memory, counted in ``stats()["fallbacks"]["pin"]``, and one warning says so. "auto": the same without a warning,
+            and also where the driver refuses the memory. Small copies (see ``host_memory``) and fields with rows of different
             shapes are in plain memory. A batch may be dropped while
             CUDA's default stream, torch's usual one, copies it, on the GPU that is current where the loader is made (else
             GPU 0): its memory is written again only after that. Keep what another stream copies until it has. While the
@@ -171,8 +171,8 @@ class Loader(tickets.LikeDataLoader):
             epoch and the batch's first position; another number of ranks pairs others. Not with masks, boxes or keypoints.
             Or one :class:`~penstock.transforms.Mosaic`, which moves them with the images and leaves labels alone.
         output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
-            ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
-            loader is made, else numpy arrays, or on a GPU "dlpack".
+            ``__cuda_array_interface__``), or "auto": torch tensors where torch is installed and can be
+            imported, else numpy arrays, or on a GPU "dlpack". What the process imported before has no effect.
         as_tuple: True: a batch is (image, label): the first image that is delivered, and the int field "label", or the
             only one. A list of names: the arrays of these names, in that order. Not with ``collate_fn``.
         ragged: what becomes of fields whose rows differ in shape: boxes, keypoints, arrays of any shape, and images, masks

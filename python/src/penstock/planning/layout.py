@@ -118,7 +118,7 @@ def _read(
 ) -> dict[str, float | None]:
     """Reads stored bytes for some seconds, as fast as reads go."""
     batch_size = max(1, min(_BATCH, len(dataset) // 4))
-    with Loader(dataset, batch_size, order=order, cache=None, encoded=[field], fields=[field],
+    with Loader(dataset, batch_size, order=order, cache=None, encoded=[field], fields=[field], output="numpy",
                 reading=Reading(page_cache="direct", throttle=throttle)) as loader:  # fmt: skip
         counted = Delivered(forever(loader), field)
         phase = phases.run(order, counted, phases.nothing, seconds)

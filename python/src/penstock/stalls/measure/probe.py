@@ -314,7 +314,7 @@ class Probe:
     def fetch_cpu(self, form: str, seconds: float) -> float:
         """Returns the CPU seconds of a sample whose stored bytes are delivered: fetch and batch without decoding."""
         with Loader(os.path.join(self._directory, form), self._batch_size, encoded=["image"], fields=["image"], num_workers=0,
-                    cache=None, drop_last=True) as loader:  # fmt: skip
+                    cache=None, drop_last=True, output="numpy") as loader:  # fmt: skip
             return phases.run("fetch", forever(loader), phases.nothing, seconds).caller_cpu_seconds / self._batch_size
 
 

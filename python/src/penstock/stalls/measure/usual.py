@@ -36,6 +36,7 @@ class Usual:
         fields, per_box: of the loader; None: all fields, and no field with a row for each box.
         labels, masks, allow_unreadable, ignore_labels, split, members: of the data set, as :class:`penstock.Dataset` has them;
             members are its `fields`.
+        output: of the loader.
     """
 
     batch_size: int | None = None
@@ -50,6 +51,7 @@ class Usual:
     ignore_labels: bool = False
     split: str | None = None
     members: Mapping[str, Any] | None = None
+    output: str = "auto"
 
     def __post_init__(self) -> None:
         if self.transforms is not None and self.size is not None:
@@ -75,7 +77,8 @@ class Usual:
         chain = self._chain_of(dataset, assumed)
         per_box = self._per_box_of(dataset, assumed)
         loader = Loader(
-            dataset, batch_size, shuffle=True, transforms=chain, fields=self.fields, annotations=Annotations(per_box), plan=plan
+            dataset, batch_size, shuffle=True, transforms=chain, fields=self.fields, annotations=Annotations(per_box), plan=plan,
+            output=self.output,
         )  # fmt: skip
         loader._assumed = assumed
         return loader
