@@ -16,9 +16,9 @@ PYTHON = {"PENSTOCK_PYTHON": sys.executable}
 
 
 class Doctor(cli_case.Case):
-    def checks(self, status, env=None, **options):
+    def checks(self, status, env=None, program=cli_case.CLI, **options):
         """The checks by name."""
-        done = subprocess.run([cli_case.CLI, "doctor", "--json"], capture_output=True,
+        done = subprocess.run([program, "doctor", "--json"], capture_output=True,
                               env={**os.environ, **PYTHON, **(env or {})}, timeout=120, **options)
         self.assertEqual(done.stderr, b"")
         report = cli_case.json.loads(done.stdout)
@@ -112,6 +112,24 @@ esac
     def test_kernels_of_a_wheel_are_a_wheel(self):
         kernels = self.checks(0, {**self.answers(), "PENSTOCK_CUDA_KERNELS": "/nonexistent"})["gpu kernels"]
         self.assertIn("pip install penstock-cuda==" + self.version(), kernels["advice"])
+
+    def test_a_wheel_advises_what_its_user_can_do(self):
+        """pip, and apt for what libraries can add: the program of a wheel names nothing of a checkout."""
+        wheel = os.environ["PENSTOCK_CLI_OF_WHEEL"]
+        missing = {"penstock": "", "torch": "", "numpy": "", "Pillow": ""}
+        no_kernels = {"PENSTOCK_CUDA_KERNELS": "/nonexistent", "PENSTOCK_SNDFILE": "/nonexistent"}
+        for status, solver, found in (
+            (1, "exit 1", {"reason": "ModuleNotFoundError: no penstock", **missing}),
+            (0, """echo '{"reason": "no HiGHS", "missing": true}'""", {"torch": "", "Pillow": ""}),
+        ):
+            checks = self.checks(status, {**self.answers(solver, **found), **no_kernels}, wheel)
+            for check in checks.values():
+                for word in ("make ", "cmake", "nvcc", "-DPST", "./python", "from source", "checkout"):
+                    self.assertNotIn(word, f"{check['advice']} {check['text']}", check)
+            self.assertTrue(checks["gpu kernels"]["advice"].endswith("pip install penstock-cuda==" + self.version()))
+            if status:
+                self.assertIn("pip install --force-reinstall penstock==" + self.version(), checks["package"]["advice"])
+        self.assertIn("nvcc", self.checks(0, {**self.answers(), **no_kernels})["gpu kernels"]["advice"])
 
     def test_a_python_that_does_not_work(self):
         for body in "exit 3\n", "echo no json\n", "echo '{'\n":

@@ -65,6 +65,10 @@ int cli_python(struct cli *cli, int argc, char **argv);
  * is none. */
 bool cli_find_python(char path[PATH_MAX]);
 
+/* True if pip installs this program. Then the user has no checkout to build anything from. Each
+ * program has its own (CMakeLists.txt). */
+extern const bool cli_is_of_wheel;
+
 /* Options (cli_options.c)
  * ---------------------------------------------------------------------------------- */
 

@@ -69,7 +69,10 @@ static void advise_kernels(struct doctor_check *check, bool has_gpu)
 {
     char python[PATH_MAX];
     enum doctor_state state = has_gpu ? DOCTOR_BAD : DOCTOR_NOTE;
-    if (cli_find_python(python))
+    if (cli_is_of_wheel)
+        doctor_advise(check, state, "for batches on a GPU: %s -m pip install penstock-cuda==%s",
+                      cli_find_python(python) ? python : "python3", pst_version());
+    else if (cli_find_python(python))
         doctor_advise(
             check, state,
             "for batches on a GPU: %s -m pip install penstock-cuda==%s; where Penstock is "

@@ -131,7 +131,14 @@ static void add_package(struct doctor *doctor, const struct json_node *found, co
     if (version[0] == '\0') {
         check =
             doctor_add(doctor, "package", "import penstock fails: %s", text_of(found, "reason"));
-        doctor_advise(check, DOCTOR_NOTE, "to train from Python: %s -m pip install ./python", path);
+        if (cli_is_of_wheel) /* the package came with this program, and is gone or broken */
+            doctor_advise(check, DOCTOR_BAD,
+                          "%s -m pip install --force-reinstall penstock==%s, or name the right "
+                          "Python by PENSTOCK_PYTHON",
+                          path, pst_version());
+        else
+            doctor_advise(check, DOCTOR_NOTE, "to train from Python: %s -m pip install ./python",
+                          path);
         return;
     }
     check = doctor_add(doctor, "package", "penstock %s", version);
@@ -209,8 +216,8 @@ static void check_sndfile(struct doctor *doctor)
     struct doctor_check *check = doctor_add(doctor, "libsndfile", "%s", found ? text : "not found");
     if (!found)
         doctor_advise(check, DOCTOR_NOTE,
-                      "only for audio files other than WAV: Debian's libsndfile1, or pip install "
-                      "soundfile");
+                      "only for audio files other than WAV: apt install libsndfile1, or pip "
+                      "install soundfile");
 }
 
 void doctor_python(struct doctor *doctor)
