@@ -224,10 +224,10 @@ struct pst_dataset_options {
     void *progress_ctx;
 };
 
-/* A plain folder
+/* Notices
  * ------------------------------------------------------------------------------------------- */
 
-/* Kinds of things in a plain folder that its data set does not show. */
+/* Kinds of things in a plain folder, or in tables, that the data set does not show. */
 enum pst_notice_kind {
     /* Entries that are no image. `name` is their extension (".tiff"), "hidden", "no extension",
      * "data set", "folder", or "others". */
@@ -243,11 +243,21 @@ enum pst_notice_kind {
     /* Masks that are pictures in colours, where a mask has the number of a class in each pixel:
      * such a sample cannot be delivered or packed. `name` is the field. Some masks of each field
      * are looked at. */
-    PST_NOTICE_MASK_IN_COLORS = 6
+    PST_NOTICE_MASK_IN_COLORS = 6,
+    /* A column of tables that is no field, though no rule leaves it out. `name` is the column, or
+     * the field that it would be, and `why` the reason. `count`: the files that have such a column;
+     * of an int column that lacks values, the samples without one, of which `first` is the first.
+     */
+    PST_NOTICE_COLUMN = 7,
+    /* Rows of tables that are no samples. `name` says what they are. */
+    PST_NOTICE_ROWS = 8,
+    /* A field of labels of which some are hidden (-1), so that it is an int without classes. `name`
+     * is the field, `first` the first such sample, `count` 1. */
+    PST_NOTICE_LABELS = 9
 };
 
 /* Name of a kind of notice: "left_out", "unreadable", "mask_without_image", "image_without_mask",
- * "text_names_files" or "mask_in_colours".
+ * "text_names_files", "mask_in_colours", "column_left_out", "rows_left_out" or "labels_hidden".
  *
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_notice_kind_name(enum pst_notice_kind kind);
@@ -259,6 +269,7 @@ struct pst_notice {
     uint64_t count;
     /* Path of the first case in the folder. Only its end if it is longer. */
     char first[256];
+    char why[160]; /* the reason, where the kind alone does not tell it; else empty */
 };
 
 /* Says what a path is that pst_dataset_open does not take: a compressed tar, an HDF5 file,
@@ -395,13 +406,13 @@ PST_WARN_UNUSED enum pst_status pst_dataset_identity(const pst_dataset *dataset,
  * thread. */
 uint64_t pst_dataset_n_skipped(const pst_dataset *dataset);
 
-/* Number of notices about a plain folder, 0 to 32. The last of 32 counts all other kinds. A packed
- * data set has none.
+/* Number of notices about a plain folder or tables, 0 to 32. The last of 32 counts all others. A
+ * packed data set has none.
  *
  * Any thread. */
 uint32_t pst_dataset_n_notices(const pst_dataset *dataset);
 
-/* Gives one notice about a plain folder. Notices are in the order in which opening met them.
+/* Gives one notice. Notices are in the order in which opening met them.
  *
  * i_notice: 0 to pst_dataset_n_notices() - 1.
  * notice: the caller's struct, written after success only.

@@ -80,7 +80,10 @@ PyObject *native_notices(const pst_dataset *dataset)
                 : Py_BuildValue("{s:s,s:s,s:K,s:s}", "kind", pst_notice_kind_name(notice.kind),
                                 "name", notice.name, "count", (unsigned long long)notice.count,
                                 "first", notice.first);
-        if (entry == NULL || PyList_Append(list, entry) < 0)
+        bool fails = entry == NULL;
+        if (!fails && notice.why[0] != '\0')
+            fails = native_dict_put(entry, "why", PyUnicode_FromString(notice.why)) < 0;
+        if (fails || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
         Py_XDECREF(entry);
     }

@@ -142,6 +142,8 @@ enum pst_status psti_containers_writer_file(struct psti_containers_writer *write
     writer->paths_nbytes += nbytes;
     writer->n_files++;
     writer->file_nbytes = file_nbytes;
+    snprintf(writer->file_name, sizeof writer->file_name, "%s",
+             nbytes > sizeof writer->file_name ? path + (nbytes - sizeof writer->file_name) : path);
     writer->first_page = writer->n_pages;
     return status;
 }
@@ -164,6 +166,9 @@ enum pst_status psti_containers_writer_field(struct psti_containers_writer *writ
     struct psti_writer_column *column = &writer->columns[writer->n_fields];
     column->field = *field;
     column->first_without = writer->n_samples > 0 ? 0 : UINT64_MAX;
+    if (writer->n_samples > 0)
+        memcpy(writer->without_name[writer->n_fields], writer->first_name,
+               sizeof writer->first_name);
     enum pst_status status =
         grow(writer, writer->n_samples * psti_containers_row_nbytes(field), &column->rows, err);
     if (status == PST_OK)
@@ -180,6 +185,16 @@ void psti_containers_writer_restate(struct psti_containers_writer *writer, uint3
 void psti_containers_writer_optional(struct psti_containers_writer *writer, uint32_t i_field)
 {
     writer->columns[i_field].is_optional = true;
+}
+
+void psti_containers_writer_note(struct psti_containers_writer *writer, enum pst_notice_kind kind,
+                                 const char *name, const char *why, uint64_t n, const char *first)
+{
+    if (n == 0)
+        psti_format_notices_remove(&writer->notices, kind, name);
+    else
+        psti_format_notices_add(&writer->notices, kind, name, why, n,
+                                first != NULL ? first : writer->file_name);
 }
 
 enum pst_status psti_containers_writer_classes(struct psti_containers_writer *writer,
@@ -464,6 +479,8 @@ enum pst_status psti_containers_writer_sample(struct psti_containers_writer *wri
     for (uint32_t i = 0; status == PST_OK && i < writer->n_fields; i++)
         status =
             of[i] != NULL ? put_value(writer, of[i], name, err) : put_nothing(writer, i, name, err);
+    if (writer->n_samples == 0)
+        snprintf(writer->first_name, sizeof writer->first_name, "%s", name);
     writer->names_nbytes += nbytes + 1;
     writer->n_samples++;
     return status;
@@ -475,6 +492,7 @@ struct psti_field_sink psti_containers_writer_sink(struct psti_containers_writer
                                     .restate = psti_containers_writer_restate,
                                     .classes = psti_containers_writer_classes,
                                     .optional = psti_containers_writer_optional,
+                                    .note = psti_containers_writer_note,
                                     .page = psti_containers_writer_page,
                                     .sample = psti_containers_writer_sample,
                                     .writer = writer};

@@ -66,6 +66,9 @@ static void leave_out(struct psti_containers_writer *writer)
                  " samples, the first of them \"%s\"",
                  column->field.name, writer->n_samples - column->n_values, writer->n_samples,
                  writer->without_name[i]);
+        psti_format_notices_add(&writer->notices, PST_NOTICE_COLUMN, column->field.name,
+                                "some samples have no value of it",
+                                writer->n_samples - column->n_values, writer->without_name[i]);
         psti_output_close(&column->rows);
         psti_output_close(&column->shapes);
         psti_free(column->classes);
@@ -82,11 +85,6 @@ static enum pst_status check_values(const struct psti_containers_writer *writer,
         const struct psti_writer_column *column = &writer->columns[i];
         if (!lacks_values(writer, column))
             continue;
-        if (writer->without_name[i][0] == 0)
-            return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
-                             "sample %" PRIu64 " has no value of field \"%s\", others have: leave "
-                             "the field out by `fields`, or take it as text",
-                             column->first_without, column->field.name);
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
                          "sample %" PRIu64 " (\"%s\") has no value of field \"%s\", others have: "
                          "leave the field out by `fields`, or take it as text",
@@ -180,6 +178,19 @@ static enum pst_status put_classes(struct psti_containers_writer *writer,
     return status;
 }
 
+static enum pst_status put_notices(const struct psti_containers_writer *writer,
+                                   const struct psti_container_header *header,
+                                   struct psti_block_output *to, struct pst_error *err)
+{
+    uint8_t printed[PSTI_NOTICE_NBYTES];
+    enum pst_status status = psti_blocks_pad_to(to, header->notices_offset, err);
+    for (uint32_t i = 0; i < writer->notices.n && status == PST_OK; i++) {
+        psti_format_print_notice(&writer->notices.list[i], printed);
+        status = psti_blocks_put(to, printed, sizeof printed, err);
+    }
+    return status;
+}
+
 static enum pst_status put_payload(struct psti_containers_writer *writer,
                                    struct psti_container_header *header,
                                    const struct psti_container_field *fields,
@@ -228,6 +239,8 @@ static enum pst_status put_payload(struct psti_containers_writer *writer,
         status = psti_blocks_pad_to(to, header->values_offset, err);
     if (status == PST_OK)
         status = copy(&writer->values, writer->values_nbytes, to, piece, err);
+    if (status == PST_OK)
+        status = put_notices(writer, header, to, err);
     return status == PST_OK ? psti_blocks_pad_to(to, header->frame.blocks_offset, err) : status;
 }
 
@@ -284,7 +297,8 @@ enum pst_status psti_containers_writer_finish(struct psti_containers_writer *wri
                                            .names_nbytes = writer->names_nbytes,
                                            .values_nbytes = writer->values_nbytes,
                                            .codings = writer->codings,
-                                           .n_pages = writer->n_pages};
+                                           .n_pages = writer->n_pages,
+                                           .n_notices = writer->notices.n};
     if (writer->n_samples == 0 || writer->n_fields == 0)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "there is no sample in these files");
     enum pst_status status = check_values(writer, err);

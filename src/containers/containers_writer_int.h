@@ -44,6 +44,9 @@ struct psti_containers_writer {
     struct psti_writer_column columns[PST_MAX_FIELDS];
     struct psti_hash_pair bytes;            /* the identity of the bytes */
     char without_name[PST_MAX_FIELDS][128]; /* of the sample columns[i].first_without */
+    char first_name[128];                   /* of the first sample */
+    char file_name[256];                    /* of the current file, or the end of its path */
+    struct psti_notices notices;
 };
 
 /* Bytes of one sample in the column of a field. */

@@ -46,6 +46,7 @@ struct container_dataset {
     struct psti_container_file *files; /* [n_files] */
     char *paths;                       /* their paths, each with its NUL */
     char *classes[PST_MAX_FIELDS];     /* names of classes; NULL: none */
+    struct psti_notices *notices;      /* NULL: none */
     _Atomic uint64_t *checked;         /* one bit for each file */
 };
 
@@ -404,6 +405,7 @@ static void container_close(pst_dataset *dataset)
     psti_free(self->files);
     psti_free(self->paths);
     psti_free((void *)self->checked);
+    psti_free(self->notices);
     for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
         psti_free(self->classes[i]);
 }
@@ -568,6 +570,27 @@ static enum pst_status read_schema(struct container_dataset *self, struct pst_er
     return PST_OK;
 }
 
+static enum pst_status read_notices(struct container_dataset *self, struct pst_error *err)
+{
+    const struct psti_container_header *header = &self->header;
+    uint8_t bytes[PSTI_NOTICE_NBYTES];
+    enum pst_status status = PST_OK;
+    if (header->n_notices == 0)
+        return PST_OK;
+    self->notices = psti_calloc(1, sizeof *self->notices);
+    if (self->notices == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for notices");
+    for (uint32_t i = 0; status == PST_OK && i < header->n_notices; i++) {
+        uint64_t at = header->notices_offset + i * sizeof bytes;
+        status = get(self, at, sizeof bytes, bytes, err);
+        if (status == PST_OK && !psti_format_parse_notice(bytes, &self->notices->list[i]))
+            status = corrupt(self, at, "the index has an impossible notice", err);
+        self->notices->n = i + 1;
+    }
+    self->base.notices = self->notices;
+    return status;
+}
+
 /* Compares all files with what they were when they were walked. */
 static void compare_files(const struct container_dataset *self, bool *fits,
                           char why[PST_ERROR_PATH_CAP])
@@ -603,6 +626,8 @@ static enum pst_status open_index(struct container_dataset *self, int fd, const 
         status = read_files(self, err);
     if (status == PST_OK)
         status = read_schema(self, err);
+    if (status == PST_OK)
+        status = read_notices(self, err);
     if (status == PST_OK)
         compare_files(self, fits, why);
     return status;

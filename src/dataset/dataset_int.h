@@ -13,6 +13,8 @@
 
 #include "dataset/dataset.h"
 
+#include "format/format_notice.h"
+
 #include <stdatomic.h>
 
 /* dataset_foreign.c: as pst_path_advice, by the name of a file alone. */
@@ -100,16 +102,9 @@ struct pst_dataset {
     uint64_t max_item_nbytes[PST_MAX_FIELDS];
     uint64_t max_pixels_nbytes[PST_MAX_FIELDS];
     uint64_t max_decoded_nbytes[PST_MAX_FIELDS]; /* of items with a coding */
-    const struct psti_notices *notices;          /* for folders; NULL: none */
+    const struct psti_notices *notices;          /* of what is not shown; NULL: none */
     struct pst_dataset_options options;          /* with copies of all that it points to */
     void *options_memory;                        /* these copies; NULL: none */
-};
-
-/* Notices of an opened folder (dataset_folder_notice.c). */
-enum { PSTI_DATASET_NOTICES_MAX = 32 };
-struct psti_notices {
-    uint32_t n;
-    struct pst_notice list[PSTI_DATASET_NOTICES_MAX];
 };
 
 /* dataset_handle.c: allocates `nbytes` zeroed (>= sizeof(struct pst_dataset)) and sets ops, path

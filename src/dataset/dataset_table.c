@@ -52,6 +52,13 @@ static void make_optional(struct psti_containers_writer *writer, uint32_t i_fiel
     inner->optional(inner->writer, i_field);
 }
 
+static void put_note(struct psti_containers_writer *writer, enum pst_notice_kind kind,
+                     const char *name, const char *why, uint64_t n, const char *first)
+{
+    const struct psti_field_sink *inner = &table_of(writer)->inner;
+    inner->note(inner->writer, kind, name, why, n, first);
+}
+
 static enum pst_status put_page(struct psti_containers_writer *writer,
                                 const struct psti_container_page *page, uint64_t *i_page,
                                 struct pst_error *err)
@@ -80,6 +87,7 @@ enum pst_status psti_dataset_table_open(struct psti_dataset_table *table,
                                          .restate = restate,
                                          .classes = put_classes,
                                          .optional = make_optional,
+                                         .note = put_note,
                                          .page = put_page,
                                          .sample = put_sample,
                                          .writer = (struct psti_containers_writer *)(void *)table};

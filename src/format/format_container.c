@@ -51,7 +51,9 @@ bool psti_format_container_layout(struct psti_container_header *header,
         fits &&
         psti_format_place_section(&end, header->n_samples + 1, 8, &header->name_offsets_offset) &&
         psti_format_place_section(&end, header->names_nbytes, 1, &header->names_offset) &&
-        psti_format_place_section(&end, header->values_nbytes, 1, &header->values_offset);
+        psti_format_place_section(&end, header->values_nbytes, 1, &header->values_offset) &&
+        psti_format_place_section(&end, header->n_notices, PSTI_NOTICE_NBYTES,
+                                  &header->notices_offset);
     return fits && psti_format_frame(end, &header->frame);
 }
 
@@ -61,7 +63,7 @@ void psti_format_print_container_header(const struct psti_container_header *head
     memset(out, 0, PSTI_INDEX_HEADER_NBYTES);
     memcpy(out, magic, sizeof magic);
     psti_store_u16(out + 8, PSTI_CONTAINER_MAJOR);
-    psti_store_u16(out + 10, 0);
+    psti_store_u16(out + 10, PSTI_CONTAINER_MINOR);
     psti_store_u32(out + 12, PSTI_INDEX_HEADER_NBYTES);
     psti_store_u32(out + 16, header->law);
     psti_store_u32(out + 20, header->kind);
@@ -88,6 +90,8 @@ void psti_format_print_container_header(const struct psti_container_header *head
     psti_store_u32(out + 196, header->codings);
     psti_store_u64(out + 200, header->pages_offset);
     psti_store_u64(out + 208, header->n_pages);
+    psti_store_u64(out + 216, header->notices_offset);
+    psti_store_u64(out + 224, header->n_notices);
     psti_store_u64(out + PSTI_INDEX_HEADER_NBYTES - 8,
                    psti_hash64(out, PSTI_INDEX_HEADER_NBYTES - 8));
 }
@@ -98,8 +102,9 @@ static const char *header_problem(const struct psti_container_header *header)
     if (problem != NULL)
         return problem;
     if (header->n_samples > INT64_MAX - 1 || header->n_fields > PST_MAX_FIELDS ||
-        header->n_fields == 0 || header->n_files >= PST_FILE_NONE || header->n_files == 0)
-        return "the index's header has an impossible number of samples, fields or files";
+        header->n_fields == 0 || header->n_files >= PST_FILE_NONE || header->n_files == 0 ||
+        header->n_notices > PSTI_NOTICES_MAX)
+        return "the index's header has an impossible number of samples, fields, files or notices";
     if (!psti_format_section_fits(&header->frame, header->fields_offset, header->n_fields,
                                   PSTI_INDEX_FIELD_NBYTES) ||
         !psti_format_section_fits(&header->frame, header->files_offset, header->n_files,
@@ -110,7 +115,10 @@ static const char *header_problem(const struct psti_container_header *header)
         !psti_format_section_fits(&header->frame, header->name_offsets_offset,
                                   header->n_samples + 1, 8) ||
         !psti_format_section_fits(&header->frame, header->names_offset, header->names_nbytes, 1) ||
-        !psti_format_section_fits(&header->frame, header->values_offset, header->values_nbytes, 1))
+        !psti_format_section_fits(&header->frame, header->values_offset, header->values_nbytes,
+                                  1) ||
+        !psti_format_section_fits(&header->frame, header->notices_offset, header->n_notices,
+                                  PSTI_NOTICE_NBYTES))
         return "the index's header puts a table outside of the file";
     return NULL;
 }
@@ -150,6 +158,8 @@ static void load_header(const uint8_t *bytes, struct psti_container_header *head
     header->codings = psti_load_u32(bytes + 196);
     header->pages_offset = psti_load_u64(bytes + 200);
     header->n_pages = psti_load_u64(bytes + 208);
+    header->notices_offset = psti_load_u64(bytes + 216);
+    header->n_notices = psti_load_u64(bytes + 224);
 }
 
 enum pst_status psti_format_parse_container_header(const uint8_t *bytes, size_t nbytes,

@@ -8,11 +8,13 @@
 #define PST_FORMAT_FORMAT_CONTAINER_H
 
 #include "format/format_dataset.h"
+#include "format/format_notice.h"
 
 #define PSTI_CONTAINER_MAJOR 2
-/* The version of the rules by which walks make keys, fields and values. An index that was made by
- * other rules is made anew. */
-#define PSTI_CONTAINER_LAW 1
+#define PSTI_CONTAINER_MINOR 1
+/* The version of the rules by which walks make keys, fields, values and notices. An index that was
+ * made by other rules is made anew. */
+#define PSTI_CONTAINER_LAW 2
 
 enum {
     PSTI_CONTAINER_FILE_NBYTES = 64,
@@ -47,6 +49,7 @@ struct psti_container_header {
     uint64_t values_offset, values_nbytes; /* of items that lie in the index itself */
     uint32_t codings;                      /* 1 << coding of each item or page that has one */
     uint64_t pages_offset, n_pages;
+    uint64_t notices_offset, n_notices; /* at most PSTI_NOTICES_MAX */
     struct psti_index_frame frame;
 };
 

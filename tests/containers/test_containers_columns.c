@@ -75,6 +75,20 @@ static enum pst_status fake_classes(struct psti_containers_writer *writer, uint3
     return PST_OK;
 }
 
+static void fake_optional(struct psti_containers_writer *writer, uint32_t i_field)
+{
+    struct fake *fake = fake_of(writer);
+    note(fake, "%s?;", fake->fields[i_field - fake->first_number].name);
+}
+
+static void fake_note(struct psti_containers_writer *writer, enum pst_notice_kind kind,
+                      const char *name, const char *why, uint64_t n, const char *first)
+{
+    struct fake *fake = fake_of(writer);
+    note(fake, "%s %s %" PRIu64 " %s %s;", pst_notice_kind_name(kind), name, n,
+         why != NULL ? why : "-", first != NULL ? first : "-");
+}
+
 static enum pst_status fake_page(struct psti_containers_writer *writer,
                                  const struct psti_container_page *page, uint64_t *i_page,
                                  struct pst_error *err)
@@ -511,6 +525,104 @@ static void guesses_without_values_follow(void **state)
     }
 }
 
+/* Takes the text that the notes and fields have made since. */
+static void said(struct table *table, const char *want)
+{
+    assert_string_equal(table->fake.log, want);
+    table->fake.log[0] = '\0';
+}
+
+static void add_empty(struct table *table, const char *name)
+{
+    check(table, psti_containers_columns_empty(table->columns, "x.tab", name, &table->err));
+}
+
+static void open_noting(struct table *table, const struct psti_field_rule *rules, uint32_t n)
+{
+    struct psti_field_sink sink = {.field = fake_field,
+                                   .restate = fake_restate,
+                                   .classes = fake_classes,
+                                   .optional = fake_optional,
+                                   .note = fake_note,
+                                   .page = fake_page,
+                                   .sample = fake_sample,
+                                   .writer = (struct psti_containers_writer *)(void *)&table->fake};
+    *table = (struct table){.fake = {.first_number = 5}};
+    check(table, psti_containers_columns_open(rules, n, &sink, &table->columns, &table->err));
+}
+
+static void a_type_may_come_after_files_without_values(void **state)
+{
+    (void)state;
+    struct psti_column guess = {
+        .name = "x", .type = PST_FIELD_BYTES, .is_guess = true, .is_unseen = true};
+    struct table table;
+    open_noting(&table, NULL, 0);
+    begin(&table, "a/one.tab");
+    uint32_t i_field = add(&table, &guess);
+    begin(&table, "a/more.tab");
+    add(&table, &guess);
+    assert_int_equal(table.fake.n_restated, 0);
+    begin(&table, "b/two.tab");
+    guess.is_unseen = false;
+    guess.type = PST_FIELD_IMAGE;
+    assert_int_equal(add(&table, &guess), i_field);
+    assert_int_equal(table.fake.n_restated, 1);
+    assert_int_equal(table.fake.fields[0].type, PST_FIELD_IMAGE);
+    assert_int_equal(psti_containers_columns_type(table.columns, i_field), PST_FIELD_IMAGE);
+    /* From there on it is one. */
+    begin(&table, "b/two.tab");
+    guess.type = PST_FIELD_AUDIO;
+    add_fails(&table, &guess, PST_ERROR_CORRUPT, "\"x\" has another type");
+    begin(&table, "b/two.tab");
+    guess.type = PST_FIELD_INT;
+    add_fails(&table, &guess, PST_ERROR_CORRUPT, "\"x\" has another type");
+    psti_containers_columns_close(&table.columns);
+}
+
+static void columns_without_values_come_late_or_never(void **state)
+{
+    (void)state;
+    static const struct psti_field_rule rules[] = {
+        {.suffix = "no", .is_left_out = true}, {.suffix = "named", .field = "n"}};
+    struct table table;
+    open_noting(&table, rules, 2);
+    begin(&table, "a/one.tab");
+    add_type(&table, "id", PST_FIELD_INT);
+    said(&table, "id:int;id?;");
+    add_empty(&table, "no");
+    psti_containers_columns_leave_out(table.columns, "x.tab", "no", "it is a map");
+    said(&table, "");
+    psti_containers_columns_leave_out(table.columns, "x.tab", "m", "it is a map");
+    psti_containers_columns_note_rows(table.columns, "notes", 0, NULL);
+    psti_containers_columns_note_rows(table.columns, "notes", 7, "k");
+    said(&table, "column_left_out m 1 it is a map -;rows_left_out notes 7 - k;");
+    add_empty(&table, "text");
+    add_empty(&table, "f");
+    add_empty(&table, "never");
+    add_empty(&table, "named");
+    said(&table, "column_left_out text 1 it has no values -;column_left_out f 1 it has no values -;"
+                 "column_left_out never 1 it has no values -;"
+                 "column_left_out named 1 it has no values -;");
+    check(&table, psti_containers_columns_row(table.columns, "r", NULL, 0, &table.err));
+    /* The next file has values of some; a column of values may be one of nulls there. */
+    begin(&table, "b/two.tab");
+    add_empty(&table, "id");
+    add_type(&table, "text", PST_FIELD_TEXT);
+    add_type(&table, "f", PST_FIELD_FLOAT);
+    add_empty(&table, "never");
+    said(&table, "r;text:text;column_left_out text 0 - -;"
+                 "f:float;column_left_out f 0 - -;f?;column_left_out never 1 it has no values -;");
+    add_fails(&table, &(struct psti_column){.name = "strange", .type = PST_FIELD_TEXT},
+              PST_ERROR_CORRUPT, "those before it have none");
+    assert_int_equal(psti_containers_columns_finish(table.columns, &table.err), PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(table.err.text, "\"named\" has no value in any file"));
+    begin(&table, "c/three.tab");
+    add_type(&table, "named", PST_FIELD_INT);
+    check(&table, psti_containers_columns_finish(table.columns, &table.err));
+    psti_containers_columns_close(&table.columns);
+}
+
 static void values_are_checked(void **state)
 {
     (void)state;
@@ -619,6 +731,8 @@ static void memory_may_be_lacking_anywhere(void **state)
             status = psti_containers_columns_file(columns, "a.tab", &err);
         if (status == PST_OK)
             status = psti_containers_columns_add(columns, &column, &i_field, &err);
+        if (status == PST_OK)
+            status = psti_containers_columns_empty(columns, "a.tab", "b", &err);
         psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
         psti_containers_columns_close(&columns);
         if (status != PST_OK)
@@ -643,6 +757,8 @@ int main(void)
         cmocka_unit_test(names_of_classes_are_checked),
         cmocka_unit_test(hidden_labels_have_no_classes),
         cmocka_unit_test(guesses_without_values_follow),
+        cmocka_unit_test(a_type_may_come_after_files_without_values),
+        cmocka_unit_test(columns_without_values_come_late_or_never),
         cmocka_unit_test(values_are_checked),
         cmocka_unit_test(there_are_64_fields_at_most),
         cmocka_unit_test(rows_have_names),

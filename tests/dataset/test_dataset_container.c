@@ -309,6 +309,48 @@ static void test_missing_number(void **state)
     assert_int_equal(access(place->index, F_OK), -1);
 }
 
+/* An int field that may be left out is, and the index says so, and what else it was told. */
+static void test_notices(void **state)
+{
+    const struct place *place = *state;
+    static const struct pst_field late = {.name = "late", .type = PST_FIELD_INT, .n_variants = 1};
+    struct psti_containers_writer *writer;
+    struct pst_notice notice;
+    pst_dataset *dataset;
+    uint32_t i_field;
+    bool fits;
+    write_file(place, "a.tar");
+    begin(place, &writer);
+    assert_ok(psti_containers_writer_file(writer, "a.tar", 512 + 16 * N_SAMPLES,
+                                          stamp_of(place, "a.tar"), 1, &err));
+    psti_containers_writer_note(writer, PST_NOTICE_COLUMN, "taken back", "why", 1, NULL);
+    psti_containers_writer_note(writer, PST_NOTICE_ROWS, "rows of others", NULL, 4, NULL);
+    psti_containers_writer_note(writer, PST_NOTICE_COLUMN, "taken back", NULL, 0, NULL);
+    write_samples(writer, 0, 20);
+    assert_ok(psti_containers_writer_field(writer, &late, &i_field, &err));
+    psti_containers_writer_optional(writer, i_field);
+    struct psti_container_value value = {.i_field = i_field}, label = {.i_field = 1};
+    assert_ok(psti_containers_writer_sample(
+        writer, "x", (struct psti_container_value[]){value, label}, 2, &err));
+    assert_ok(psti_containers_writer_finish(writer, PSTI_CONTAINER_TAR, options, &err));
+    psti_containers_writer_close(&writer);
+    assert_ok(open_it(place, &fits, &dataset));
+    assert_true(fits);
+    assert_int_equal(pst_dataset_find_field(dataset, "late"), -1);
+    assert_int_equal(pst_dataset_n_notices(dataset), 2);
+    assert_ok(pst_dataset_notice(dataset, 0, &notice, sizeof notice, &err));
+    assert_string_equal(pst_notice_kind_name(notice.kind), "rows_left_out");
+    assert_true(notice.count == 4 && strcmp(notice.first, "a.tar") == 0 && notice.why[0] == 0);
+    assert_ok(pst_dataset_notice(dataset, 1, &notice, sizeof notice, &err));
+    assert_string_equal(pst_notice_kind_name(notice.kind), "column_left_out");
+    assert_string_equal(notice.name, "late");
+    assert_string_equal(notice.why, "some samples have no value of it");
+    assert_true(notice.count == 20 && strcmp(notice.first, "dir/000000") == 0);
+    assert_int_equal(pst_dataset_notice(dataset, 2, &notice, sizeof notice, &err),
+                     PST_ERROR_ARGUMENT);
+    pst_dataset_close(&dataset);
+}
+
 /* An index is not written over a file that is there, which stays. */
 static void test_index_is_there(void **state)
 {
@@ -348,6 +390,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_altered, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forged, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing_number, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_notices, setup, teardown),
         cmocka_unit_test_setup_teardown(test_index_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
     };

@@ -123,7 +123,8 @@ static struct psti_container_header make_header(struct psti_container_field fiel
                                            .names_nbytes = 9000,
                                            .values_nbytes = 77,
                                            .codings = 0x2a,
-                                           .n_pages = 5};
+                                           .n_pages = 5,
+                                           .n_notices = 2};
     fields[0] = (struct psti_container_field){
         .field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1}};
     fields[1] = (struct psti_container_field){
@@ -166,8 +167,79 @@ static void headers_come_back_with_pages(void **state)
                                                             header.frame.file_nbytes, &got, &err),
                          PST_ERROR_CORRUPT);
     }
+    /* More notices than there can be, and such that lie outside of the file. */
+    for (size_t i = 0; i < 2; i++) {
+        struct psti_container_header bad = header;
+        bad.n_notices = i == 0 ? PSTI_NOTICES_MAX + 1 : 2;
+        bad.notices_offset = i == 0 ? 64 : header.frame.blocks_offset - PSTI_NOTICE_NBYTES;
+        psti_format_print_container_header(&bad, bytes);
+        assert_int_equal(psti_format_parse_container_header(bytes, sizeof bytes,
+                                                            header.frame.file_nbytes, &got, &err),
+                         PST_ERROR_CORRUPT);
+    }
     header.n_pages = UINT64_MAX / 16;
     assert_false(psti_format_container_layout(&header, fields));
+}
+
+static void add(struct psti_notices *notices, const char *name, uint64_t n, const char *first)
+{
+    psti_format_notices_add(notices, PST_NOTICE_COLUMN, name, "it is bad", n, first);
+}
+
+static void notices_are_counted_and_come_back(void **state)
+{
+    (void)state;
+    struct psti_notices notices = {0};
+    uint8_t row[PSTI_NOTICE_NBYTES], bad[PSTI_NOTICE_NBYTES];
+    struct pst_notice got;
+    char text[600], name[16];
+    add(&notices, "a", 2, "one.parquet");
+    add(&notices, "b\x1b[31m\xff", 1, "one\n.parquet");
+    add(&notices, "a", 3, "two.parquet");
+    psti_format_notices_add(&notices, PST_NOTICE_ROWS, "a", NULL, 1, "x");
+    assert_int_equal(notices.n, 3);
+    assert_true(notices.list[0].count == 5 && strcmp(notices.list[0].first, "one.parquet") == 0);
+    assert_string_equal(notices.list[1].name, "b\\x1B[31m\\xFF");
+    assert_string_equal(notices.list[1].first, "one\\x0A.parquet");
+    assert_string_equal(notices.list[2].why, "");
+    for (uint32_t i = 0; i < notices.n; i++) {
+        psti_format_print_notice(&notices.list[i], row);
+        assert_true(psti_format_parse_notice(row, &got));
+        assert_memory_equal(&got, &notices.list[i], sizeof got);
+    }
+    /* Long texts: of a name the beginning is kept, of a path the end, and no half character. */
+    memset(text, 0, sizeof text);
+    for (size_t i = 0; i + 2 < sizeof text; i += 2)
+        memcpy(text + i, "\xc3\xa4", 2);
+    psti_format_notices_remove(&notices, PST_NOTICE_ROWS, "a");
+    psti_format_notices_remove(&notices, PST_NOTICE_ROWS, "nobody");
+    assert_int_equal(notices.n, 2);
+    add(&notices, text, 1, text);
+    assert_int_equal(strlen(notices.list[2].name), 62);
+    assert_int_equal(strlen(notices.list[2].first), 254);
+    psti_format_print_notice(&notices.list[2], row);
+    assert_true(psti_format_parse_notice(row, &got));
+    /* Hostile rows. */
+    static const struct {
+        size_t at;
+        uint8_t value;
+    } changes[] = {{0, 0}, {0, 10}, {1, 1}, {17, 0xff}, {80, 7}, {245, '\n'}};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        memcpy(bad, row, sizeof bad);
+        bad[changes[i].at] = changes[i].value;
+        assert_false(psti_format_parse_notice(bad, &got));
+    }
+    memcpy(bad, row, sizeof bad);
+    memset(bad + 16, 'n', 64);
+    assert_false(psti_format_parse_notice(bad, &got));
+    /* The last one counts what has no room. */
+    for (int i = 0; i < 50; i++) {
+        snprintf(name, sizeof name, "c%d", i);
+        add(&notices, name, 1, "x");
+    }
+    assert_int_equal(notices.n, PSTI_NOTICES_MAX);
+    assert_string_equal(notices.list[PSTI_NOTICES_MAX - 1].name, "others");
+    assert_true(notices.list[PSTI_NOTICES_MAX - 1].count == 50 - (PSTI_NOTICES_MAX - 4));
 }
 
 int main(void)
@@ -177,6 +249,7 @@ int main(void)
         cmocka_unit_test(any_bytes_are_an_item),
         cmocka_unit_test(pages_come_back),
         cmocka_unit_test(headers_come_back_with_pages),
+        cmocka_unit_test(notices_are_counted_and_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@
     X(pst_loader_options, 424) \
     X(pst_member, 56) \
     X(pst_cuda_info, 96) \
-    X(pst_notice, 336) \
+    X(pst_notice, 496) \
     X(pst_loader_state, 56) \
     X(pst_loader_settings, 24) \
     X(pst_tensor, 168) \

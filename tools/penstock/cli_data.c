@@ -163,6 +163,21 @@ static void print_notice(const struct cli *cli, const struct pst_notice *notice)
         cli_note(cli, "%llu image%s without a mask of field %s (%s%s)", n, s, notice->name,
                  n == 1 ? "" : "the first: ", notice->first);
         break;
+    case PST_NOTICE_COLUMN:
+        if (n == 1)
+            cli_note(cli, "left out: column %s: %s (%s)", notice->name, notice->why, notice->first);
+        else
+            cli_note(cli, "left out: column %s: %s (the first of %llu: %s)", notice->name,
+                     notice->why, n, notice->first);
+        break;
+    case PST_NOTICE_ROWS:
+        cli_note(cli, "left out: %llu %s (%s%s)", n, notice->name, n == 1 ? "" : "the first: ",
+                 notice->first);
+        break;
+    case PST_NOTICE_LABELS:
+        cli_note(cli, "field %s has hidden labels (-1) and no classes (the first: %s)",
+                 notice->name, notice->first);
+        break;
     case PST_NOTICE_MASK_IN_COLORS: /* the library has logged it, with what to do */
         break;
     case PST_NOTICE_TEXT_IS_PATH:
@@ -194,6 +209,8 @@ void cli_notices_json(struct cli_json *json, const pst_dataset *dataset)
         cli_json_text(json, "name", notice.name);
         cli_json_uint(json, "count", notice.count);
         cli_json_text(json, "first", notice.first);
+        if (notice.why[0] != '\0')
+            cli_json_text(json, "why", notice.why);
         cli_json_close(json, '}');
     }
     cli_json_close(json, ']');

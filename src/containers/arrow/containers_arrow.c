@@ -74,12 +74,20 @@ static enum pst_status set_dictionary(struct walk *walk, struct psti_arrow_colum
                               field->name);
 }
 
-/* Writes in the log that a column is left out. */
+static bool is_empty(const struct psti_arrow_field *field)
+{
+    return field->type == PSTI_ARROW_NULL && !field->has_dictionary;
+}
+
+/* Says that a column is left out. Those of nulls are declared instead. */
 static void leave_out(const struct walk *walk, uint32_t i_field, const char *problem)
 {
     const struct psti_arrow_field *field = &walk->schema.fields[i_field];
-    psti_log(PST_LOG_WARNING, ROOM, "%s: the column '%.100s' is left out: its type (%s) %s",
-             walk->source->path, field->name, psti_containers_arrow_type_name(field), problem);
+    char why[160];
+    struct psti_text text = {why, sizeof why, 0};
+    psti_text_add(&text, "its type (%s) %s", psti_containers_arrow_type_name(field), problem);
+    if (!is_empty(field))
+        psti_containers_columns_leave_out(walk->columns, walk->source->path, field->name, why);
 }
 
 static enum pst_status refuse_all(const struct walk *walk)
@@ -272,6 +280,7 @@ static bool can_give(const struct psti_column *column, enum pst_field_type type)
 /* Declares the columns, and forgets those that rules leave out. */
 static enum pst_status declare(struct walk *walk)
 {
+    const struct psti_arrow_schema *schema = &walk->schema;
     enum pst_status status =
         psti_containers_columns_file(walk->columns, walk->source->path, walk->err);
     uint32_t n = 0;
@@ -293,6 +302,10 @@ static enum pst_status declare(struct walk *walk)
             walk->own[n] = *column;
         n++;
     }
+    for (uint32_t i = 0; i < schema->n && status == PST_OK; i = schema->fields[i].end)
+        if (is_empty(&schema->fields[i]))
+            status = psti_containers_columns_empty(walk->columns, walk->source->path,
+                                                   schema->fields[i].name, walk->err);
     if (status != PST_OK)
         return status;
     walk->n_own = n;

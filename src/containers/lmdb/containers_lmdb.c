@@ -302,6 +302,10 @@ static enum pst_status end(struct lmdb_walk *walk, struct pst_error *err)
         psti_log(PST_LOG_INFO, ROOM,
                  "%s: %" PRIu64 " entries that tell about the database, such as '%s', are left out",
                  walk->path, walk->n_about, walk->about);
+    psti_containers_columns_note_rows(walk->columns, "databases with names", walk->n_names,
+                                      walk->named);
+    psti_containers_columns_note_rows(walk->columns, "entries about the database", walk->n_about,
+                                      walk->about);
     enum pst_status status = psti_containers_lmdb_moved(&walk->tree, &n_commits, err);
     if (status == PST_OK && n_commits >= 2)
         return psti_fail_at(err, PST_ERROR_BUSY, ROOM, walk->path, -1,

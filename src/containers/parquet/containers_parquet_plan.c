@@ -43,39 +43,25 @@ static void close_column(struct psti_parquet_column *column)
 /* Values that are read before the walk
  * ---------------------------------------------------------------- */
 
-/* Finds the first row group that has rows, and in it the chunk of a leaf. *has is false if there is
- * no such group, or if the chunk cannot be read. */
-static enum pst_status find_chunk(const struct psti_parquet_file *file, uint32_t i_leaf,
-                                  struct psti_parquet_chunk *chunk, bool *has,
-                                  struct pst_error *err)
+static bool is_list(const struct psti_parquet_column *column)
 {
-    const struct psti_parquet_meta *meta = file->meta;
-    struct psti_parquet_chunk *chunks =
-        psti_alloc_array((size_t)meta->n_leaves + 1, sizeof *chunks);
-    if (chunks == NULL)
-        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "out of memory for the columns of %s",
-                         meta->source->path);
-    enum pst_status status = PST_OK;
-    uint64_t n_rows = 0;
-    for (uint32_t i = 0; status == PST_OK && n_rows == 0 && i < meta->n_groups; i++)
-        status = psti_containers_parquet_group(meta, i, chunks, &n_rows, err);
-    *has = false;
-    if (status == PST_OK && n_rows > 0) {
-        *chunk = chunks[i_leaf];
-        *has = psti_containers_cursor_check(file, chunk, "", NULL) == PST_OK;
-    }
-    psti_free(chunks);
-    return status;
+    return column->shape == PSTI_SHAPE_NUMBERS || column->shape == PSTI_SHAPE_FILES;
 }
 
-/* Looks at the entries until both the first value and the first list are known. */
+/* True if the first value or the first list is not known yet. */
+static bool wants(const struct psti_parquet_column *column, const struct first_look *look)
+{
+    return (is_list(column) && !look->has_list) ||
+           (column->shape != PSTI_SHAPE_NUMBERS && !look->has_value);
+}
+
+/* Looks at the entries of a row group until both are known. */
 static enum pst_status look_on(struct psti_parquet_cursor *cursor,
                                const struct psti_parquet_column *column, struct first_look *look,
                                struct pst_error *err)
 {
-    bool is_list = column->shape == PSTI_SHAPE_NUMBERS || column->shape == PSTI_SHAPE_FILES;
     bool is_bytes = column->shape != PSTI_SHAPE_NUMBERS;
-    bool needs_list = is_list, has = true;
+    bool needs_list = is_list(column) && !look->has_list, has = true;
     while (needs_list || (is_bytes && !look->has_value)) {
         enum pst_status status = psti_containers_cursor_peek(cursor, &has, err);
         if (status != PST_OK || !has)
@@ -88,7 +74,7 @@ static enum pst_status look_on(struct psti_parquet_cursor *cursor,
         status = psti_containers_cursor_take(cursor, &entry, err);
         if (status != PST_OK)
             return status;
-        look->has_list |= is_list && entry.def >= column->n_outer;
+        look->has_list |= is_list(column) && entry.def >= column->n_outer;
         look->n_items += needs_list && entry.def >= column->n_inner;
         if (!is_bytes || look->has_value || entry.is_null || entry.nbytes == 0)
             continue;
@@ -115,30 +101,51 @@ static enum pst_status after_look(enum pst_status status, const struct pst_error
     return status;
 }
 
+/* Looks at the values of one row group after the other, until the first ones are known. */
+static enum pst_status look_at_groups(const struct psti_parquet_file *file,
+                                      struct psti_parquet_cursor *cursor,
+                                      const struct psti_parquet_column *column,
+                                      struct psti_parquet_chunk *chunks, struct first_look *look,
+                                      struct pst_error *err)
+{
+    const struct psti_parquet_chunk *chunk = &chunks[column->leaf->i_leaf];
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && wants(column, look) && i < file->meta->n_groups; i++) {
+        uint64_t n_rows = 0;
+        status = psti_containers_parquet_group(file->meta, i, chunks, &n_rows, err);
+        if (status == PST_OK && n_rows > 0)
+            status = psti_containers_cursor_check(file, chunk, column->name, err);
+        if (status != PST_OK || n_rows == 0)
+            continue;
+        psti_containers_cursor_begin(cursor, chunk);
+        status = look_on(cursor, column, look, err);
+    }
+    return status;
+}
+
 /* Looks at the first values. */
 static enum pst_status look_first(struct psti_parquet_file *file,
                                   const struct psti_parquet_column *column, struct first_look *look,
                                   struct pst_error *err)
 {
-    struct psti_parquet_chunk chunk;
-    struct psti_parquet_cursor *cursor = NULL;
-    bool has = false;
-    *look = (struct first_look){.type = PST_FIELD_BYTES};
-    enum pst_status status = find_chunk(file, column->leaf->i_leaf, &chunk, &has, err);
-    if (status != PST_OK || !has)
-        return status;
-    cursor = psti_calloc(1, sizeof *cursor);
-    if (cursor == NULL)
-        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "out of memory for a column of %s",
-                         file->meta->source->path);
     struct pst_error inner = {0};
-    status = psti_containers_cursor_open(cursor, file, column->leaf, column->name, &inner);
-    if (status == PST_OK) {
-        psti_containers_cursor_begin(cursor, &chunk);
-        status = look_on(cursor, column, look, &inner);
-    }
-    psti_containers_cursor_close(cursor);
+    struct psti_parquet_cursor *cursor = psti_calloc(1, sizeof *cursor);
+    struct psti_parquet_chunk *chunks =
+        psti_alloc_array((size_t)file->meta->n_leaves + 1, sizeof *chunks);
+    enum pst_status status = PST_OK;
+    *look = (struct first_look){.type = PST_FIELD_BYTES};
+    if (cursor == NULL || chunks == NULL)
+        status = psti_fail(&inner, PST_ERROR_MEMORY, ROOM, "out of memory for a column of %s",
+                           file->meta->source->path);
+    if (status == PST_OK)
+        status =
+            psti_containers_cursor_open(cursor, file, column->leaf, column->name, &inner);
+    if (status == PST_OK)
+        status = look_at_groups(file, cursor, column, chunks, look, &inner);
+    if (cursor != NULL)
+        psti_containers_cursor_close(cursor);
     psti_free(cursor);
+    psti_free(chunks);
     return after_look(status, &inner, err);
 }
 
@@ -352,14 +359,17 @@ static enum pst_status add_column(struct psti_parquet_plan *plan, uint32_t i_nod
     const struct psti_hub_feature *feature = psti_containers_hub_find(hub, column->name);
     uint32_t n_dims = feature != NULL && feature->kind == PSTI_HUB_ARRAY ? feature->ndim : 1;
     const char *why = psti_containers_parquet_classify(meta, i_node, n_dims, column);
+    const char *path = meta->source->path;
+    struct psti_containers_columns *columns = plan->file->columns;
     enum pst_status status = PST_OK;
     if (node->name.nbytes == 0)
         why = "it has no name";
-    if (why == NULL)
+    else if (node->meaning == PSTI_MEANING_NULL)
+        status = psti_containers_columns_empty(columns, path, column->name, err);
+    else if (why == NULL)
         status = declare(plan, column, feature, &why, err);
-    if (why != NULL && status == PST_OK)
-        psti_log(PST_LOG_WARNING, ROOM, "%s: column \"%s\" is left out: %s", meta->source->path,
-                 column->name, why);
+    if (status == PST_OK && why != NULL && node->meaning != PSTI_MEANING_NULL)
+        psti_containers_columns_leave_out(columns, path, column->name, why);
     if (plan->n_columns == n_before)
         close_column(column);
     return status;

@@ -343,6 +343,9 @@ static enum pst_status walk_all(struct recordio_walk *walk, const struct psti_ta
     for (uint64_t i = 0; status == PST_OK && i < walk->n; i++)
         if (!walk->rows[i].is_passed)
             status = give(walk, &walk->rows[i], err);
+    if (status == PST_OK)
+        psti_containers_columns_note_rows(walk->columns, "records about identities",
+                                          walk->n_passed, NULL);
     if (status == PST_OK && walk->n_passed > 0)
         psti_log(PST_LOG_INFO, ROOM,
                  "%s: %" PRIu64 " records that tell about identities and have no image, as "

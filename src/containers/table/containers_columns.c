@@ -33,15 +33,22 @@ struct psti_column_field {
     uint64_t classes;       /* a hash of the names of its classes; 0: it has none */
     int64_t n_stated;       /* classes, of which the field has none any more if a label is hidden */
     bool is_by_rule;        /* the user stated them */
+    bool is_unseen;         /* its type is a guess, and no file had a value to guess by yet */
     uint32_t n_file;        /* of the last file that declared it, from 1 on */
 };
+
+/* What became of a rule: no column has its name, a column without values has, or it made a field
+ * or left one out. */
+enum rule_use { UNUSED = 0, USED_FOR_NOTHING, USED };
 
 struct psti_containers_columns {
     const struct psti_field_rule *rules;
     uint32_t n_rules, n_fields, n_files;
     struct psti_field_sink sink;
     struct psti_walk_names names; /* of all columns that came up */
-    bool *is_used;                /* of each rule */
+    enum rule_use *uses;          /* of each rule */
+    bool *was_empty;              /* [n_was_empty] of each name: a column without values */
+    uint32_t n_was_empty;
     uint8_t of_sink[PST_MAX_FIELDS];
     struct psti_column_field fields[PST_MAX_FIELDS];
     const char *path; /* of the file */
@@ -60,8 +67,8 @@ enum pst_status psti_containers_columns_open(const struct psti_field_rule *rules
         return status;
     *out = psti_calloc(1, sizeof **out);
     if (*out != NULL)
-        (*out)->is_used = psti_calloc((size_t)n_rules + 1, sizeof *(*out)->is_used);
-    if (*out == NULL || (*out)->is_used == NULL) {
+        (*out)->uses = psti_calloc((size_t)n_rules + 1, sizeof *(*out)->uses);
+    if (*out == NULL || (*out)->uses == NULL) {
         psti_containers_columns_close(out);
         return psti_fail(err, PST_ERROR_MEMORY, ROOM, "out of memory for columns");
     }
@@ -77,7 +84,8 @@ void psti_containers_columns_close(struct psti_containers_columns **columns)
     if (*columns == NULL)
         return;
     psti_containers_names_free(&(*columns)->names);
-    psti_free((*columns)->is_used);
+    psti_free((*columns)->uses);
+    psti_free((*columns)->was_empty);
     psti_free(*columns);
     *columns = NULL;
 }
@@ -207,6 +215,7 @@ static enum pst_status add_field(struct psti_containers_columns *columns,
     use->classes = hash_classes(column, field);
     use->n_stated = field->n_classes;
     use->is_by_rule = is_by_rule;
+    use->is_unseen = column->is_unseen;
     enum pst_status status = columns->sink.field(columns->sink.writer, field, i_field, err);
     if (status == PST_OK && *i_field >= PST_MAX_FIELDS)
         status = psti_fail(err, PST_ERROR_INTERNAL, ROOM, "a field has an impossible number");
@@ -232,6 +241,17 @@ static void unshape(struct psti_containers_columns *columns, uint32_t i_sink,
     columns->sink.restate(columns->sink.writer, i_sink, &use->field);
 }
 
+/* Gives a field of bytes, of which no row has a value yet, the type of the first values. */
+static void see(struct psti_containers_columns *columns, const struct pst_field *field,
+                uint32_t i_sink, struct psti_column_field *use)
+{
+    use->is_unseen = false;
+    if (use->field.type == field->type)
+        return;
+    use->field.type = field->type;
+    columns->sink.restate(columns->sink.writer, i_sink, &use->field);
+}
+
 /* Compares the column with the one of a file before, of which the field was made. */
 static enum pst_status compare(struct psti_containers_columns *columns,
                                const struct psti_column *column, const struct pst_field *field,
@@ -243,6 +263,8 @@ static enum pst_status compare(struct psti_containers_columns *columns,
         use->n_file = columns->n_files;
         return PST_OK;
     }
+    if (use->is_unseen && is_bytes(field->type))
+        see(columns, field, i_sink, use);
     if (field->type != use->field.type)
         what = "another type";
     else if (field->type == PST_FIELD_ARRAY && field->dtype != use->field.dtype)
@@ -273,6 +295,19 @@ static bool find_field(const struct psti_containers_columns *columns, const char
     return false;
 }
 
+static void note(const struct psti_containers_columns *columns, enum pst_notice_kind kind,
+                 const char *name, const char *why, uint64_t n, const char *first)
+{
+    if (columns->sink.note != NULL)
+        columns->sink.note(columns->sink.writer, kind, name, why, n, first);
+}
+
+/* True if the column had no values in a file before. */
+static bool was_empty(const struct psti_containers_columns *columns, uint32_t number)
+{
+    return number < columns->n_was_empty && columns->was_empty[number];
+}
+
 /* Finds the field of a column, or makes it. number: of the column's name. */
 static enum pst_status settle(struct psti_containers_columns *columns,
                               const struct psti_column *column, const struct pst_field *field,
@@ -293,12 +328,19 @@ static enum pst_status settle(struct psti_containers_columns *columns,
                                   "the file has two columns of the name \"%.60s\"", column->name)
                    : compare(columns, column, field, *i_field, err);
     }
-    if (columns->n_files > 1)
+    bool is_late = columns->n_files > 1;
+    if (is_late && !was_empty(columns, number))
         return psti_fail_at(err, PST_ERROR_CORRUPT, ROOM, columns->path, -1,
                             "the file has a column \"%.60s\", and those before it have none: leave "
                             "it out by fields={\"%.60s\": None}",
                             column->name, column->name);
-    return add_field(columns, column, field, is_by_rule, number, i_field, err);
+    enum pst_status status = add_field(columns, column, field, is_by_rule, number, i_field, err);
+    if (status == PST_OK && is_late) {
+        note(columns, PST_NOTICE_COLUMN, column->name, NULL, 0, NULL);
+        if (field->type == PST_FIELD_FLOAT && columns->sink.optional != NULL)
+            columns->sink.optional(columns->sink.writer, *i_field);
+    }
+    return status;
 }
 
 enum pst_status psti_containers_columns_add(struct psti_containers_columns *columns,
@@ -317,7 +359,7 @@ enum pst_status psti_containers_columns_add(struct psti_containers_columns *colu
                                                 column->name);
     const struct psti_field_rule *rule = i >= 0 ? &columns->rules[i] : NULL;
     if (rule != NULL)
-        columns->is_used[i] = true;
+        columns->uses[i] = USED;
     if (rule != NULL && rule->is_left_out)
         return PST_OK;
     if (column->class_names != NULL)
@@ -333,6 +375,63 @@ enum pst_status psti_containers_columns_add(struct psti_containers_columns *colu
     if (status != PST_OK)
         *i_field = PSTI_COLUMN_LEFT_OUT;
     return status;
+}
+
+void psti_containers_columns_leave_out(struct psti_containers_columns *columns, const char *path,
+                                       const char *name, const char *why)
+{
+    int64_t i = psti_containers_user_rules_find(columns->rules, columns->n_rules, PSTI_RULE_COLUMNS,
+                                                name);
+    if (i >= 0 && columns->rules[i].is_left_out)
+        return;
+    psti_log(PST_LOG_WARNING, ROOM, "%s: the column \"%.100s\" is left out: %s", path, name, why);
+    note(columns, PST_NOTICE_COLUMN, name, why, 1, NULL);
+}
+
+void psti_containers_columns_note_rows(const struct psti_containers_columns *columns,
+                                       const char *name, uint64_t n, const char *first)
+{
+    if (n > 0)
+        note(columns, PST_NOTICE_ROWS, name, NULL, n, first);
+}
+
+static enum pst_status set_was_empty(struct psti_containers_columns *columns, uint32_t number,
+                                     struct pst_error *err)
+{
+    if (number >= columns->n_was_empty) {
+        uint32_t n = number < 32 ? 64 : 2 * number;
+        bool *more = psti_realloc(columns->was_empty, n * sizeof *more);
+        if (more == NULL)
+            return psti_fail(err, PST_ERROR_MEMORY, ROOM, "out of memory for columns");
+        memset(more + columns->n_was_empty, 0, (n - columns->n_was_empty) * sizeof *more);
+        columns->was_empty = more;
+        columns->n_was_empty = n;
+    }
+    columns->was_empty[number] = true;
+    return PST_OK;
+}
+
+enum pst_status psti_containers_columns_empty(struct psti_containers_columns *columns,
+                                              const char *path, const char *name,
+                                              struct pst_error *err)
+{
+    uint32_t number = 0;
+    bool is_new = false;
+    int64_t i = psti_containers_user_rules_find(columns->rules, columns->n_rules, PSTI_RULE_COLUMNS,
+                                                name);
+    enum pst_status status =
+        psti_containers_names_add(&columns->names, name, strlen(name), &number, &is_new, err);
+    if (status != PST_OK)
+        return status;
+    if (i >= 0 && columns->uses[i] == UNUSED)
+        columns->uses[i] = columns->rules[i].is_left_out ? USED : USED_FOR_NOTHING;
+    for (uint32_t k = 0; k < columns->n_fields; k++)
+        if (columns->fields[k].column == number) {
+            columns->fields[k].n_file = columns->n_files;
+            return PST_OK;
+        }
+    psti_containers_columns_leave_out(columns, path, name, "it has no values");
+    return set_was_empty(columns, number, err);
 }
 
 enum pst_field_type psti_containers_columns_type(const struct psti_containers_columns *columns,
@@ -407,6 +506,7 @@ static enum pst_status take_int(struct psti_containers_columns *columns, const c
              "%s: the label \"%s\" of sample \"%.150s\" is hidden (-1): the field is a number "
              "without classes",
              columns->path, use->field.name, name);
+    note(columns, PST_NOTICE_LABELS, use->field.name, NULL, 1, name);
     use->field.n_classes = 0;
     columns->sink.restate(columns->sink.writer, value->i_field, &use->field);
     return PST_OK;
@@ -490,8 +590,13 @@ enum pst_status psti_containers_columns_finish(const struct psti_containers_colu
                                                struct pst_error *err)
 {
     for (uint32_t i = 0; i < columns->n_rules; i++)
-        if (!columns->is_used[i] && !columns->rules[i].is_left_out)
+        if (columns->uses[i] == UNUSED && !columns->rules[i].is_left_out)
             return psti_containers_user_rules_unused(&columns->rules[i], PSTI_RULE_COLUMNS,
                                                      &columns->names, err);
+    for (uint32_t i = 0; i < columns->n_rules; i++)
+        if (columns->uses[i] == USED_FOR_NOTHING)
+            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                             "fields: the column \"%.100s\" has no value in any file",
+                             columns->rules[i].suffix);
     return PST_OK;
 }

@@ -64,8 +64,6 @@ typedef bool (*psti_less)(const void *ctx, uint32_t a, uint32_t b);
 enum pst_status psti_dataset_folder_sort(uint32_t *order, size_t n, psti_less less, const void *ctx,
                                          struct pst_error *err);
 
-/* Copies a name for a message. Control characters and invalid UTF-8 become \xNN. */
-void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size_t capacity);
 /* True if a name may name a sample: UTF-8, not empty, no control characters, short enough. */
 bool psti_dataset_folder_name_ok(const char *name, size_t nbytes);
 

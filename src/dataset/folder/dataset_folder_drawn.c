@@ -28,7 +28,7 @@ static enum pst_status fail_drawn(const char *path, const char *of, const char *
                                   struct pst_error *err)
 {
     char shown[PST_ERROR_PATH_CAP];
-    psti_dataset_folder_escape(path, strlen(path), shown, sizeof shown);
+    psti_format_escape(path, strlen(path), shown, sizeof shown);
     return psti_fail_at(err, PST_ERROR_ARGUMENT, "dataset", shown, -1,
                         "this looks like annotations of %s, which a folder of images does not take "
                         "in. Pack them: penstock pack SRC DST %s (docs/imports.md), or leave them "

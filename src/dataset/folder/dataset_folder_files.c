@@ -31,7 +31,7 @@ static enum pst_status unusable(struct listing *listing, const char *name, int o
 {
     struct psti_folder *folder = listing->folder;
     char shown[PST_ERROR_PATH_CAP];
-    psti_dataset_folder_escape(name, strlen(name), shown, sizeof shown);
+    psti_format_escape(name, strlen(name), shown, sizeof shown);
     if (!folder->allow_unreadable && os_error != 0)
         return psti_fail_os(listing->err, os_error, "dataset", shown, -1, "%s" OR_ALLOW, what);
     if (!folder->allow_unreadable)
@@ -48,7 +48,7 @@ static enum pst_status check_name(struct listing *listing, const char *name)
     char shown[PST_ERROR_PATH_CAP];
     size_t n = name ? strlen(name) : 0, n_before = listing->seen.n;
     uint32_t number;
-    psti_dataset_folder_escape(name ? name : "", n, shown, sizeof shown);
+    psti_format_escape(name ? name : "", n, shown, sizeof shown);
     if (n >= PSTI_DATASET_FOLDER_NAME_CAP || !psti_dataset_folder_name_ok(name ? name : "", n))
         return psti_fail(
             listing->err, PST_ERROR_ARGUMENT, "dataset",

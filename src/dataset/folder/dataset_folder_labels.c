@@ -67,7 +67,7 @@ static struct guess *find_guess(struct labels *labels, const char *name)
 static enum pst_status check_field_name(const struct labels *labels, const char *name)
 {
     char shown[160];
-    psti_dataset_folder_escape(name, strlen(name), shown, sizeof shown);
+    psti_format_escape(name, strlen(name), shown, sizeof shown);
     if (strcmp(name, "image") == 0 || strcmp(name, "index") == 0)
         return psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
                                             "the field name \"%s\" is taken: rename it", name);
@@ -268,7 +268,7 @@ static enum pst_status look_up(struct labels *labels, const char *path, size_t n
     struct psti_folder *folder = labels->folder;
     struct stat st;
     char shown[PST_ERROR_PATH_CAP], text[128];
-    psti_dataset_folder_escape(path, nbytes, shown, sizeof shown);
+    psti_format_escape(path, nbytes, shown, sizeof shown);
     *absent = false;
     if (!psti_dataset_folder_name_ok(path, nbytes) || !tidy_path(path, nbytes, labels->file))
         return psti_dataset_folder_bad_line(

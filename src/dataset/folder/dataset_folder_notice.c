@@ -1,8 +1,7 @@
 /* dataset_folder_notice.c - notices: what was met when a plain folder was opened, and its data set
  * does not show.
  *
- * Notices are few: one for each kind and name, with a count and the first path. One thread makes
- * them while the folder is opened. They are constant afterwards. */
+ * One thread makes them while the folder is opened. They are constant afterwards. */
 #include "dataset/folder/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -13,56 +12,17 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *pst_notice_kind_name(enum pst_notice_kind kind)
-{
-    static const char *const names[] = {
-        [PST_NOTICE_LEFT_OUT] = "left_out",
-        [PST_NOTICE_UNREADABLE] = "unreadable",
-        [PST_NOTICE_NO_IMAGE] = "mask_without_image",
-        [PST_NOTICE_NO_MASK] = "image_without_mask",
-        [PST_NOTICE_TEXT_IS_PATH] = "text_names_files",
-        [PST_NOTICE_MASK_IN_COLORS] = "mask_in_colours",
-    };
-    return kind >= PST_NOTICE_LEFT_OUT && kind <= PST_NOTICE_MASK_IN_COLORS ? names[kind] : "none";
-}
-
-/* Finds or adds the notice of that kind and name. When the list is full, returns the one for all
- * others. */
-static struct pst_notice *find_notice(struct psti_notices *notices, enum pst_notice_kind kind,
-                                      const char *name)
-{
-    for (uint32_t i = 0; i < notices->n; i++)
-        if (notices->list[i].kind == kind && strcmp(notices->list[i].name, name) == 0)
-            return &notices->list[i];
-    if (notices->n == PSTI_DATASET_NOTICES_MAX)
-        return &notices->list[PSTI_DATASET_NOTICES_MAX - 1];
-    struct pst_notice *notice = &notices->list[notices->n++];
-    bool last = notices->n == PSTI_DATASET_NOTICES_MAX;
-    notice->kind = last ? PST_NOTICE_LEFT_OUT : kind;
-    snprintf(notice->name, sizeof notice->name, "%s", last ? "others" : name);
-    return notice;
-}
-
 enum pst_status psti_dataset_folder_note(struct psti_folder *folder, enum pst_notice_kind kind,
                                          const char *name, uint64_t n, const char *path,
                                          struct pst_error *err)
 {
-    char shown[4 * PSTI_DATASET_FOLDER_NAME_CAP], cut[sizeof((struct pst_notice *)0)->name];
     if (folder->notices == NULL)
         folder->notices = psti_calloc(1, sizeof *folder->notices);
     if (folder->notices == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset",
                          "out of memory to note what a folder "
                          "holds besides images");
-    snprintf(cut, sizeof cut, "%s", name);
-    struct pst_notice *notice = find_notice(folder->notices, kind, cut);
-    if (notice->count == 0) {
-        psti_dataset_folder_escape(path, strlen(path), shown, sizeof shown);
-        size_t nbytes = strlen(shown) + 1, room = sizeof notice->first;
-        bool fits = nbytes <= room;
-        memcpy(notice->first, fits ? shown : shown + (nbytes - room), fits ? nbytes : room);
-    }
-    notice->count += n;
+    psti_format_notices_add(folder->notices, kind, name, NULL, n, path);
     return PST_OK;
 }
 

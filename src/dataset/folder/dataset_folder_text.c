@@ -201,25 +201,6 @@ enum pst_status psti_dataset_folder_sort(uint32_t *order, size_t n, psti_less le
     return PST_OK;
 }
 
-void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size_t capacity)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < nbytes && used + 5 < capacity;) {
-        uint32_t code;
-        unsigned char c = (unsigned char)name[i];
-        size_t n = psti_format_utf8_sequence(name + i, nbytes - i, &code);
-        if (n == 0 || c < 0x20 || c == 0x7F) {
-            used += (size_t)snprintf(out + used, capacity - used, "\\x%02X", c);
-            i++;
-        } else {
-            memcpy(out + used, name + i, n);
-            used += n;
-            i += n;
-        }
-    }
-    out[used] = '\0';
-}
-
 bool psti_dataset_folder_name_ok(const char *name, size_t nbytes)
 {
     if (nbytes == 0 || nbytes >= PSTI_DATASET_FOLDER_NAME_CAP || !psti_format_is_utf8(name, nbytes))

@@ -70,7 +70,7 @@ static enum pst_status unusable(struct psti_walk *walk, const char *name, enum p
     whole_path(walk, name, relative);
     walk->n_seen++;
     psti_dataset_listing_doubt(walk->listing);
-    psti_dataset_folder_escape(relative, strlen(relative), shown, sizeof shown);
+    psti_format_escape(relative, strlen(relative), shown, sizeof shown);
     if (folder->allow_unreadable) {
         folder->n_skipped++;
         psti_log(PST_LOG_WARNING, "dataset", "%s: skipped %s: %s", folder->path, shown, what);
@@ -163,7 +163,7 @@ static enum pst_status keep_class(struct psti_walk *walk, const char *name)
     if (status != PST_OK || !psti_dataset_folder_name_ok(name, n))
         return status;
     if (walk->lost_class[0] == '\0')
-        psti_dataset_folder_escape(name, n, walk->lost_class, sizeof walk->lost_class);
+        psti_format_escape(name, n, walk->lost_class, sizeof walk->lost_class);
     return psti_dataset_names_intern(&walk->folder->classes, name, n, &i_class, walk->err);
 }
 
@@ -360,7 +360,7 @@ static enum pst_status settle_empty(struct psti_walk *walk, const char *name)
     if (walk->n_hidden > 0 && walk->n_seen == 0)
         return psti_dataset_walk_leave_out(walk, name, "folder of hidden files");
     if (walk->empty_class[0] == '\0')
-        psti_dataset_folder_escape(name, strlen(name) - 1, walk->empty_class,
+        psti_format_escape(name, strlen(name) - 1, walk->empty_class,
                                    sizeof walk->empty_class);
     return number_class(walk);
 }

@@ -237,7 +237,7 @@ static bool look_for(struct look *look, const char *path, size_t root_nbytes)
 static enum pst_status fail_boxes(const struct look *look, struct pst_error *err)
 {
     char shown[PST_ERROR_PATH_CAP];
-    psti_dataset_folder_escape(look->found, strlen(look->found), shown, sizeof shown);
+    psti_format_escape(look->found, strlen(look->found), shown, sizeof shown);
     return psti_fail_at(
         err, PST_ERROR_ARGUMENT, "dataset", shown, -1,
         "this looks like a data set of YOLO's: the text holds boxes, which a folder "

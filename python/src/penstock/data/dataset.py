@@ -303,12 +303,14 @@ class Dataset:
 
     @property
     def notices(self) -> list[dict[str, Any]]:
-        """The notices of a plain folder, about parts that the data set does not show: dicts of ``kind``, ``name``,
-        ``count``, ``first``.
+        """The notices of a plain folder or of tables, about parts that the data set does not show: dicts of ``kind``,
+        ``name``, ``count``, ``first``, and ``why`` where there is a reason to tell.
 
         Kinds: "left_out" (no images; ``name`` is the extension, "hidden", ...), "unreadable",
         "mask_without_image", "image_without_mask", and "text_names_files" (a text column, ``name``, whose
         values are paths of images: perhaps one for ``masks``). ``first`` is the first path.
+        Of tables: "column_left_out" (a column of the files that is no field), "rows_left_out" (``name`` says what
+        they are) and "labels_hidden" (a field that has labels of -1, and so no classes).
         """
         return self._native.notices()
 

@@ -259,7 +259,22 @@ def make_pyarrow(folder: Path) -> None:
         for part in (small.slice(0, 0), small.slice(0, 2), small.slice(2, 0), small.slice(2, 1), small.slice(3, 0)):
             writer.write_table(part)
     list_rows(path, simple_fields)
+    make_nulls(folder)
     say_versions(folder)
+
+
+def make_nulls(folder: Path) -> None:
+    """Two files of one data set: columns without values in the first one, typed and as nulls. And a late first value."""
+    few = [picture(i, side=8) for i in range(3)]
+    first = pa.table({"id": [0, 1, 2], "image": pa.nulls(3, pa.binary()), "label": pa.nulls(3), "caption": pa.nulls(3),
+                      "score": pa.nulls(3), "weight": pa.nulls(3, pa.float32()), "never": pa.nulls(3),
+                      "tags": pa.array([[["a"]]] * 3)})
+    second = pa.table({"id": [3, 4, 5], "image": few, "label": [0, 1, 2], "caption": ["a", None, "c"], "score": [0.5, 1.0, 2.0],
+                       "weight": pa.array([1.0, 2.0, 3.0], pa.float32()), "never": pa.nulls(3), "tags": pa.array([[["b"]]] * 3)})
+    pq.write_table(first, folder / "nulls_first_0.parquet")
+    pq.write_table(second, folder / "nulls_first_1.parquet")
+    late = pa.table({"image": [None, None, *few], "id": range(5)})
+    pq.write_table(late, folder / "nulls_late.parquet", row_group_size=2)
 
 
 def make_legacy(folder: Path) -> None:

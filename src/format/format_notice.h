@@ -1,0 +1,37 @@
+/* format_notice.h - notices: what a data set does not show of the files that it was made of.
+ *
+ * They are few: one for each kind and name, with a count and the first case. One thread makes them
+ * while files are looked at. An index of containers keeps them (docs/format-container.md). */
+#ifndef PST_FORMAT_FORMAT_NOTICE_H
+#define PST_FORMAT_FORMAT_NOTICE_H
+
+#include <penstock/dataset.h>
+
+#include <stdbool.h>
+
+enum { PSTI_NOTICES_MAX = 32, PSTI_NOTICE_NBYTES = 512 };
+
+struct psti_notices {
+    uint32_t n;
+    struct pst_notice list[PSTI_NOTICES_MAX];
+};
+
+/* Copies a text. Bytes below 32 or that are no UTF-8 become "\x" and two digits. What does not fit
+ * is cut between two characters. */
+void psti_format_escape(const char *text, size_t nbytes, char *out, size_t capacity);
+
+/* Counts n cases: adds them to the notice of that kind and name, or makes one. When the list is
+ * full, the last one counts all others. Texts may hold any bytes but NUL.
+ *
+ * why: NULL: nothing is said. first: of a long one the end is kept. */
+void psti_format_notices_add(struct psti_notices *notices, enum pst_notice_kind kind,
+                             const char *name, const char *why, uint64_t n, const char *first);
+/* Takes a notice back. One that is not there, or is among the others, stays so. */
+void psti_format_notices_remove(struct psti_notices *notices, enum pst_notice_kind kind,
+                                const char *name);
+
+void psti_format_print_notice(const struct pst_notice *notice, uint8_t out[PSTI_NOTICE_NBYTES]);
+/* False: it is none. Kinds that a newer version made are none. */
+bool psti_format_parse_notice(const uint8_t bytes[PSTI_NOTICE_NBYTES], struct pst_notice *notice);
+
+#endif
