@@ -22,8 +22,9 @@ PACKAGE = "python/src/penstock"
 # The folders of the package, the lowest first, with those that each may import. A folder sees itself.
 FOLDERS: dict[str, set[str]] = {
     "base": set(),
-    "data": {"base", "data/annotations"},
+    "data": {"base", "data/annotations", "data/sources"},
     "data/annotations": {"base", "data"},
+    "data/sources": {"base", "data"},
     "transforms": {"base"},
     "caching": {"base", "data"},
     "functions": {"base", "data"},
@@ -31,7 +32,7 @@ FOLDERS: dict[str, set[str]] = {
     "stalls": {"base", "data", "transforms", "loading"},
     "stalls/measure": {"base", "data", "transforms", "caching", "loading", "stalls"},
     "planning": {"base", "data", "caching", "loading", "stalls", "stalls/measure"},
-    "cli": {"base", "data", "transforms", "loading", "stalls", "stalls/measure", "planning"},
+    "cli": {"base", "data", "data/sources", "transforms", "loading", "stalls", "stalls/measure", "planning"},
 }
 # Modules of the package's own folder that all may import. The others there are public paths, and import what they offer.
 LEAVES = {"_native", "cuda", "errors"}

@@ -19,6 +19,7 @@ struct pack_arguments {
     struct cli_pli pli;
     /* Annotations of others, which the Python package reads. */
     const char *coco, *paint, *bad_annotations;
+    const char *from; /* a function that makes a data set in Python */
     bool voc, citypersons, yolo, cvat, labelme, roboflow;
     int argc; /* number of all arguments as given */
     char **argv;
@@ -317,9 +318,10 @@ static bool is_drawn(const struct pack_arguments *a)
     return a->yolo || a->cvat || a->labelme || a->roboflow;
 }
 
+/* Whether the Python package reads the source. */
 static bool is_annotated(const struct pack_arguments *a)
 {
-    return a->coco != NULL || a->voc || a->citypersons || is_drawn(a);
+    return a->from != NULL || a->coco != NULL || a->voc || a->citypersons || is_drawn(a);
 }
 
 /* Painted masks are PLI unless other forms are given. */
@@ -410,10 +412,15 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
                          : a->source.allow_unreadable ? "--allow-unreadable"
                          : a->source.ignore_labels    ? "--ignore-labels"
                                                       : NULL;
-    if ((a->coco != NULL) + a->voc + a->citypersons + a->yolo + a->cvat + a->labelme + a->roboflow >
+    if ((a->from != NULL) + (a->coco != NULL) + a->voc + a->citypersons + a->yolo + a->cvat +
+            a->labelme + a->roboflow >
         1)
-        return cli_usage(cli, "only one of --coco, --voc, --citypersons, --yolo, --cvat, "
+        return cli_usage(cli, "only one of --from, --coco, --voc, --citypersons, --yolo, --cvat, "
                               "--labelme and --roboflow is possible");
+    if (a->from != NULL && a->source.split != NULL)
+        return cli_usage(cli, "--split goes without --from: the function chooses the split");
+    if (a->from != NULL && (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
+        return cli_usage(cli, "--paint and --bad-annotations go without --from");
     if (!is_annotated(a) && (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
         return cli_usage(cli, "--paint and --bad-annotations go with --coco, --voc, "
                               "--citypersons, --yolo, --cvat, --labelme or --roboflow");
@@ -421,8 +428,8 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
         return -1;
     if (others != NULL)
         return cli_usage(cli,
-                         "%s goes without --coco, --voc, --citypersons, --yolo, --cvat, --labelme "
-                         "and --roboflow: pack, then repack",
+                         "%s goes without --from, --coco, --voc, --citypersons, --yolo, --cvat, "
+                         "--labelme and --roboflow: pack, then repack",
                          others);
     if (a->coco != NULL && a->source.split != NULL)
         return cli_usage(cli, "--split goes with --voc or --citypersons: a file of COCO is one");
@@ -449,9 +456,10 @@ static void leave_out(struct cli_option *options, const char *name)
 /* Removes the options that the verb does not have. */
 static void fit_options(struct cli_option *options, enum pack_kind kind)
 {
-    static const char *const annotated[] = {"coco",     "voc",   "citypersons",
-                                            "yolo",     "cvat",  "labelme",
-                                            "roboflow", "paint", "bad-annotations"};
+    static const char *const annotated[] = {"coco",            "voc",     "citypersons",
+                                            "yolo",            "cvat",    "labelme",
+                                            "roboflow",        "paint",   "from",
+                                            "bad-annotations"};
     for (size_t i = 0; kind != PACK && i < sizeof annotated / sizeof annotated[0]; i++)
         leave_out(options, annotated[i]);
     if (kind == APPEND) { /* an existing data set has its fields already */
@@ -544,6 +552,16 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
             "sample a bad one, or be left out and listed"                                          \
     }
 
+/* Data sets that a function of the user's makes in Python. */
+#define OWN_OPTIONS(a)                                                                             \
+    CLI_GROUP("data sets of your own"),                                                            \
+    {                                                                                              \
+        "from", 0, CLI_TEXT, &(a).from, "MODULE:FUNCTION", NULL,                                   \
+            "a Python function that returns an object with __len__ and __getitem__, or such an "   \
+            "object and a schema; it is called with SRC, if SRC is given. --workers N: processes " \
+            "that read"                                                                            \
+    }
+
 /* Runs the three verbs, which differ in their help and options. append takes DST first. */
 static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
                      enum pack_kind kind)
@@ -598,6 +616,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
         CLI_SOURCE_OPTIONS(a.source, 'l'),
         ANNOTATION_OPTIONS(a),
         DRAWN_OPTIONS(a),
+        OWN_OPTIONS(a),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
     const char *operands[4] = {0};
     enum pst_form forms[2][PST_MAX_VARIANTS];
@@ -605,9 +624,11 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     fit_options(options, kind);
     command.options = options;
     command.n_max = 2;
-    command.n_min = kind == REPACK ? 1 : 2;
+    command.n_min = kind == APPEND ? 2 : 1;
     int status = cli_parse(cli, &command, argc, argv, operands);
-    if (status < 0 && operands[1] == NULL)
+    if (status < 0 && kind == PACK && operands[1] == NULL && a.from == NULL)
+        status = cli_usage(cli, "an operand is missing: penstock %s", command.usage);
+    if (status < 0 && kind == REPACK && operands[1] == NULL)
         status = check_in_place(cli, &a, command.usage);
     if (status < 0)
         status = check_annotated(cli, &a);
@@ -662,7 +683,8 @@ int cmd_pack(struct cli *cli, int argc, char **argv)
                    "  penstock pack photos photos.pst --form original,raw\n"
                    "  penstock pack photos photos.pst --plan photos.plan.json\n"
                    "  penstock pack train2017 coco.pst --coco instances_train2017.json --paint "
-                   "mask,instances",
+                   "mask,instances\n"
+                   "  penstock pack mine.pst --from mydata:train --workers 4",
     };
     return pack_verb(cli, argc, argv, command, PACK);
 }

@@ -92,7 +92,8 @@ class ArgumentError(PenstockError, ValueError):
 
 
 class FunctionError(PenstockError, RuntimeError):
-    """``Functions.sample`` or ``Functions.batch`` of a loader failed, or a worker that ran it ended or took too long.
+    """``Functions.sample`` or ``Functions.batch`` of a loader failed, or a worker that ran it ended or took too long; or the
+    data set of one's own that :func:`pack` reads failed.
 
     ``str()`` has the sample's name and the traceback of the function; ``__cause__`` is its exception, where that could come
     from a worker process.
@@ -245,6 +246,12 @@ def in_file(error: PenstockError, path: str) -> PenstockError:
         return error
     parts = {name: getattr(error, name) for name in _PARTS}
     return type(error)(f"file {path!r}: {error}", status=error.status, **{**parts, "file": path})
+
+
+def in_field(error: PenstockError, field: str) -> PenstockError:
+    """Returns the error with the name of a sample's field in front."""
+    parts = {name: getattr(error, name) for name in _PARTS}
+    return type(error)(f"field {field!r}: {error}", status=error.status, **parts)
 
 
 def from_parts(parts: dict[str, Any]) -> PenstockError:

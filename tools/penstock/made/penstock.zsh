@@ -93,6 +93,7 @@ _penstock() {
       '--cvat[SRC is an unpacked export of CVAT for images 1.1, or its XML file]' \
       '--labelme[SRC is a folder of images with JSON files of Labelme]' \
       '--roboflow[SRC is an unpacked export of Roboflow\: train, valid and test as...]' \
+      '--from[a Python function that returns an object with __len__ and...]:MODULE\:FUNCTION: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
       '(-h --help)'{-h,--help}'[this text]' \

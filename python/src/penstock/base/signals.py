@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import itertools
 import signal
 import threading
 import traceback
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -14,6 +16,26 @@ from typing import Any
 def handled() -> list[int]:
     """Returns the signals that have handlers in Python."""
     return [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
+
+
+@contextlib.contextmanager
+def blocked() -> Iterator[set[int | signal.Signals]]:
+    """Lets signals wait while something is started: an exception of a handler in the middle of it would be lost, or leave a
+    thread or process that nobody knows. Gives the signals that were blocked before."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, handled())
+        yield before
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def how_ended(code: int | None) -> str:
+    """Returns in words how a process of `multiprocessing` with that exit code ended."""
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            return f"was ended by signal {-code} ({signal.Signals(-code).name})"
+    return "closed its pipe" if code is None else f"ended with status {code}"
 
 
 def raised_by_handler(error: BaseException) -> bool:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import glob
-import importlib
 import json
 import os
 import re
@@ -21,6 +20,7 @@ from typing import Any
 
 from ..base import files as _files
 from ..base import outputs
+from ..base.named import function_of
 from ..errors import ArgumentError, PenstockError, UnsupportedError
 from ..loading import stages
 from ..stalls import accelerators, model
@@ -200,33 +200,6 @@ def _how_many(given: argparse.Namespace, count: int) -> int:
     return count if given.accelerators is None else given.accelerators
 
 
-def _step_of(text: str) -> Callable[..., Any]:
-    module, _, function = text.partition(":")
-    if not module or not function:
-        raise ArgumentError(f"MODULE:FUNCTION is expected, not {text!r}")
-    sys.path.insert(0, os.getcwd())
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except ModuleNotFoundError as error:
-        raise ArgumentError(f"{text}: {error}{_install(error.name or '', module)}") from None
-    except (ImportError, AttributeError) as error:
-        raise ArgumentError(f"{text}: {error}") from None
-    except Exception as error:  # of the user's module
-        raise ArgumentError(f"{text}: importing {module} failed: {type(error).__name__}: {error}") from error
-    if not callable(found):
-        raise ArgumentError(f"{text}: {function} is no function")
-    step: Callable[..., Any] = found
-    return step
-
-
-def _install(missing: str, module: str) -> str:
-    """Returns how a module that is not there is installed; "": the module is the user's own."""
-    if missing in ("", module) or module.startswith(missing + "."):
-        return f"; modules are looked for in {os.getcwd()} first"
-    package = missing.partition(".")[0]
-    return f": {shlex.quote(sys.executable)} -m pip install {package}, or name another Python by PENSTOCK_PYTHON"
-
-
 def _need_torch(python: str) -> None:
     """UnsupportedError: this Python, which will run a training script, has no torch."""
     if not re.fullmatch(r"python[\d.]*", os.path.basename(python)):
@@ -269,7 +242,7 @@ def _of_data(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
     accelerator = name or given.rate
     forms, making = _forms(given.forms), _usual_of(given, accelerator)
-    step = _step_of(given.train) if given.train else None
+    step = function_of(given.train) if given.train else None
     return analyze(
         making(given.data),
         step,
@@ -502,7 +475,7 @@ def _plan_verb(arguments: Sequence[str]) -> str:
     if is_report:
         _refuse_usual(given, "nothing is loaded for a REPORT; give the data set")
         data = data if given.machine is None else data.with_machine(given.machine)
-    step = _step_of(given.train) if given.train else None
+    step = function_of(given.train) if given.train else None
     found = plan(
         data if is_report else _usual_of(given, accelerator)(data),
         step,
@@ -585,9 +558,9 @@ def _tune_verb(arguments: Sequence[str]) -> str:
         _refuse_usual(given, "the function of --loader makes the loader")
     tuned = tune(
         given.data,
-        _step_of(given.train) if given.train else None,
+        function_of(given.train) if given.train else None,
         out=given.out,
-        make=_step_of(given.loader) if given.loader else _usual_of(given, accelerator),
+        make=function_of(given.loader) if given.loader else _usual_of(given, accelerator),
         ask=ask,
         budget=given.budget,
         wait_quiet=given.wait_quiet,

@@ -1,9 +1,10 @@
-"""The verb pack where the source has annotations of others: --coco to --roboflow. The program has checked the
-options; what goes without them was refused there."""
+"""The verb pack where Python reads the source: annotations of others, --coco to --roboflow, and data sets of the user's own,
+--from. The program has checked the options; what goes without them was refused there."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -11,16 +12,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..data.pack import pack
-from ..data.pack_report import PackReport
+from ..data.pack_report import PackReport, Progress
+from ..data.sources.named import made_by
+from ..data.sources.objects import Storing, pack_object
 from ..errors import PenstockError
 from .options import words_of
-from .output import FAILED, INTERRUPTED, OK, Meter, parts, shown, size
+from .output import FAILED, INTERRUPTED, OK, Meter, only_results, parts, shown, size
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="penstock pack")
-    parser.add_argument("source")
-    parser.add_argument("destination")
+    parser.add_argument("operands", nargs="+")
+    parser.add_argument("--from", dest="maker")
     parser.add_argument("--coco")
     parser.add_argument("--voc", action="store_true")
     parser.add_argument("--citypersons", action="store_true")
@@ -106,48 +109,63 @@ def _as_text(report: PackReport, destination: str) -> list[str]:
     return lines
 
 
+def _packed(given: argparse.Namespace, progress: Progress) -> PackReport:
+    common: dict[str, Any] = {
+        "resume": given.resume, "shard_size": given.shard_size, "commit_size": given.commit_size, "progress": progress,
+    }  # fmt: skip
+    if given.maker is not None:
+        made = made_by(given.maker, given.source)
+        storing = Storing(words_of(given.form), words_of(given.mask_form), given.tier, given.effort or None, given.max_error,
+                          given.made_for)  # fmt: skip
+        return pack_object(
+            made.dataset, given.destination, made.schema, storing, make=made.again, num_workers=given.workers,
+            skip=given.on_error == "skip", **common,
+        )  # fmt: skip
+    return pack(
+        given.source,
+        given.destination,
+        coco=given.coco,
+        voc=given.voc,
+        citypersons=given.citypersons,
+        yolo=given.yolo,
+        cvat=given.cvat,
+        labelme=given.labelme,
+        roboflow=given.roboflow,
+        split=given.split,
+        paint=words_of(given.paint) or (),
+        bad_annotations="drop" if given.bad_annotations == "drop" else "raise",
+        forms=words_of(given.form),
+        mask_forms=words_of(given.mask_form),
+        tier=given.tier,
+        effort=given.effort or None,
+        max_error=given.max_error,
+        made_for=given.made_for,
+        num_workers=given.workers or None,
+        on_error="skip" if given.on_error == "skip" else "raise",
+        **common,
+    )
+
+
 def pack_verb(arguments: Sequence[str]) -> int:
-    given = _parser().parse_args(arguments)
+    given = _parser().parse_intermixed_args(arguments)
+    given.destination = given.operands[-1]
+    given.source = given.operands[0] if len(given.operands) > 1 else None
     meter = Meter(given.quiet)
 
     def progress(done: int, total: int, bytes_in: int, bytes_out: int) -> None:
         meter.show(f"pack: {done} of {total} samples, {size(bytes_in)} read, {size(bytes_out)} written")
 
     try:
-        report = pack(
-            given.source,
-            given.destination,
-            coco=given.coco,
-            voc=given.voc,
-            citypersons=given.citypersons,
-            yolo=given.yolo,
-            cvat=given.cvat,
-            labelme=given.labelme,
-            roboflow=given.roboflow,
-            split=given.split,
-            paint=words_of(given.paint) or (),
-            bad_annotations="drop" if given.bad_annotations == "drop" else "raise",
-            forms=words_of(given.form),
-            mask_forms=words_of(given.mask_form),
-            tier=given.tier,
-            effort=given.effort or None,
-            max_error=given.max_error,
-            made_for=given.made_for,
-            num_workers=given.workers or None,
-            resume=given.resume,
-            on_error="skip" if given.on_error == "skip" else "raise",
-            shard_size=given.shard_size,
-            commit_size=given.commit_size,
-            progress=progress,
-        )
+        with only_results() if given.json else contextlib.nullcontext():
+            report = _packed(given, progress)
     except (PenstockError, KeyboardInterrupt) as error:
         meter.end()
         return _fail(given, error)
     meter.end()
     for notice in report.notices if not (given.json or given.quiet) else ():
-        print(f"penstock: {given.source}: {_notice(notice)}", file=sys.stderr)
+        print(f"penstock: {given.source or given.maker}: {_notice(notice)}", file=sys.stderr)
     for bad in report.bad:
-        print(f"penstock: pack: {shown(bad['name'])}: {shown(bad['message'])}", file=sys.stderr)
+        print(f"penstock: pack: {shown(bad['name'])}:", "\n".join(map(shown, bad["message"].splitlines())), file=sys.stderr)
     if given.json:
         print(json.dumps(_as_json(report, given.destination)))
     elif not given.quiet:
@@ -159,7 +177,7 @@ def _fail(given: argparse.Namespace, error: BaseException) -> int:
     if given.json and isinstance(error, PenstockError):
         print(json.dumps({"error": parts(error)}))
     if isinstance(error, PenstockError):
-        print(f"penstock: pack: {shown(str(error))}", file=sys.stderr)
+        print("penstock: pack:", "\n".join(map(shown, str(error).splitlines())), file=sys.stderr)
     if not given.quiet and os.path.exists(os.path.join(given.destination, "journal.pst")):
         print("what was packed so far is kept; go on with the same command and --resume", file=sys.stderr)
     return FAILED if isinstance(error, PenstockError) else INTERRUPTED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _native
@@ -11,9 +11,12 @@ from ..base import options as _options
 from ..base.public import public
 from ..errors import ArgumentError, from_parts
 from . import image as _image
+from . import packing as _packing
 from . import progress as _opening
 from .dataset import Paths, Rules, mask_columns, member_rules, path_text
 from .pack_report import BadSample, PackReport, Progress, VerifyReport, collector
+from .schema import FieldSpec
+from .sources import objects as _objects
 from .writer import APPEND, CREATE, KEPT_LISTED, RESUME, Path
 
 __all__ = ["pack", "repack", "verify"]
@@ -29,8 +32,14 @@ def _one_path(source: Paths) -> str:
     return os.fspath(source)
 
 
+def _alone(text: str, others: Mapping[str, Any]) -> None:
+    """Refuses arguments that were given and have no meaning here."""
+    if wrong := [name for name, value in others.items() if value]:
+        raise ArgumentError(f"{text} {', '.join(wrong)}")
+
+
 def pack(
-    source: Paths,
+    source: Paths | Any,
     destination: Path,
     *,
     forms: Sequence[str] | None = None,
@@ -67,6 +76,7 @@ def pack(
     bad_annotations: str = "raise",
     ignore_labels: bool = False,
     fields: Rules | None = None,
+    schema: Mapping[str, FieldSpec | str | type[FieldSpec]] | None = None,
 ) -> PackReport:
     """Packs a folder of images, tars, zips or tables, or another data set (as ``penstock repack`` does), into a data set.
 
@@ -74,6 +84,7 @@ def pack(
 
     Args:
         source, destination: the folder, files of others (as for :class:`Dataset`) or data set, and the directory to make.
+            Or a data set of your own: an object with ``__len__`` and ``__getitem__`` (docs/imports.md).
         forms: the forms in which each image is stored. "pli-jpeg": JPEGs as PLI of their own coefficients (smaller, the
             same pixels, the file can be restored), other files as they are. "original": the file's own bytes; from a
             data set, the original's, so that "pli-jpeg" becomes the JPEG again. Also "raw", "pli", "jpeg" (only from
@@ -93,7 +104,8 @@ def pack(
             report's ``bad``, and leaves out files and folders that cannot be read, as with ``allow_unreadable``.
         verify_samples: decode every image and sound once, so that bad ones are found now.
         verify_pixels: the older name of ``verify_samples``.
-        num_workers: threads; None: as many as the process may use.
+        num_workers: threads; None: as many as the process may use. Of a data set of your own: processes that read samples;
+            None or 0: the calling thread reads them.
         progress: called now and then with (samples done, samples in all, bytes in, bytes out). If it returns true, the
             run is cancelled.
         made_for: "upright" or "stored": the picture that masks, boxes and keypoints were made for, where an image has
@@ -120,6 +132,7 @@ def pack(
         bad_annotations: an annotation that cannot be stored, as a box without area: "raise": its sample is a bad one;
             "drop": it is left out and listed in the report's ``dropped``.
         fields: of files of others: as for :class:`Dataset`.
+        schema: of a data set of your own: its fields, as for :class:`Writer`. None: the first sample tells them.
 
     coco to roboflow, paint and bad_annotations are explained in docs/imports.md, and what they go with.
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True``, else with the same arguments."""
@@ -127,22 +140,31 @@ def pack(
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
     drawn = [name for name, on in (("yolo", yolo), ("cvat", cvat), ("labelme", labelme), ("roboflow", roboflow)) if on]
+    others = {
+        "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append, "fields": fields,
+        "ignore_labels": ignore_labels, "verify_samples": verify_samples or verify_pixels, "masks": masks,
+        "add_classes": add_classes, "plan": plan, "resize": resize,
+    }  # fmt: skip
+    how = {"resume": resume, "skip": skip, "num_workers": num_workers, "shard_size": shard_size, "commit_size": commit_size,
+           "progress": progress}  # fmt: skip
+    if _objects.is_object(source):
+        others |= {"coco": coco, "voc": voc, "citypersons": citypersons, **dict.fromkeys(drawn, True), "split": split,
+                   "paint": paint, "bad_annotations": bad_annotations != "raise"}  # fmt: skip
+        _alone("a data set of your own goes without", others)
+        storing = _objects.Storing(forms, mask_forms, tier, effort, max_error, made_for)
+        return _objects.pack_object(source, os.fspath(destination), schema, storing, make=None, **how)
+    if schema is not None:
+        raise ArgumentError("schema goes with a data set of your own: an object with __len__ and __getitem__")
     if coco is not None or voc or citypersons or drawn:
-        others = {
-            "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append, "fields": fields,
-            "ignore_labels": ignore_labels, "verify_samples": verify_samples or verify_pixels, "masks": masks,
-            "add_classes": add_classes, "plan": plan, "resize": resize,
-        }  # fmt: skip
-        if wrong := [name for name, value in others.items() if value]:
-            raise ArgumentError(f"coco, voc and the like go without {', '.join(wrong)}: pack, then change the data set")
+        _alone("pack, then change the data set: coco, voc and the like go without", others)
         return _pack_annotated(
             _one_path(source),
             os.fspath(destination),
             (None if coco is None else os.fspath(coco), voc, citypersons, drawn),
             (split, tuple(paint), bad_annotations, made_for),
             (forms, mask_forms, tier, effort, max_error),
-            resume=resume, skip=skip, num_workers=num_workers, shard_size=shard_size, commit_size=commit_size, progress=progress,
-        )  # fmt: skip
+            **how,
+        )
     if paint or bad_annotations != "raise":
         raise ArgumentError("paint and bad_annotations go with coco, voc or citypersons, yolo, cvat, labelme or roboflow")
     if gives_pli and not append and plan is None and resize is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
@@ -218,7 +240,7 @@ def _pack_annotated(
         tier or "small",
         effort,
     )
-    image = run.image_field(forms, tier, effort, max_error)
+    image = _packing.image_field(forms, tier, effort, max_error)
     found = run.open_source(source, given, *kind)
     return run.run(found, destination, {"image": image, **found.schema()}, given=given, **how)
 

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _native
 from ..base import options as _options
 from ..base.public import public
-from ..errors import ArgumentError, PenstockError
+from ..errors import ArgumentError, PenstockError, in_field
 from . import image
 from .dataset import Dataset
 from .pack_report import PackReport
@@ -175,6 +175,10 @@ class Writer:
                     values[field] = kind.variants(sample[field], reasons)
             except ArgumentError as error:
                 raise ArgumentError(f"field {field!r}: {error}", dataset=self._path) from None
+            except PenstockError as error:
+                raise in_field(error, field) from None
+            except (TypeError, ValueError, OverflowError) as error:  # of what turns a value into a number, text or array
+                raise ArgumentError(f"field {field!r}: {type(kind).__name__}: {error}", dataset=self._path) from None
             kept.extend((field, reason) for reason in reasons)
         return values, kept
 

@@ -23,11 +23,12 @@ import traceback
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container
 from multiprocessing import connection, reduction
 from typing import Any
 
-from ..base.signals import handled
+from ..base.signals import blocked as blocked_signals
+from ..base.signals import handled, how_ended
 from ..errors import ArgumentError, LimitError, StateError
 from . import calls
 from . import memory as _memory
@@ -72,18 +73,6 @@ def _timed_out(timeout: float) -> calls.Failure:
     return calls.Failure(
         "Functions.workers", None, f"a worker has taken more than {timeout:g} seconds for one batch (Functions.timeout)"
     )
-
-
-@contextlib.contextmanager
-def _signals_blocked() -> Iterator[set[int | signal.Signals]]:
-    """Lets signals wait while something is started: an exception of a handler in the middle of it would be lost, or leave a
-    thread or process that nobody knows. Gives the signals that were blocked before."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, handled())
-        yield blocked
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 # Threads ----------------------------------------------------------------------------------------
@@ -138,7 +127,7 @@ class Threads:
         self.depth = 2 * n
         self._timeout = timeout
         self._bench = _Bench(self)
-        with _signals_blocked() as blocked:
+        with blocked_signals() as blocked:
             for i in range(n):
                 name = f"penstock-function-{i}"
                 threading.Thread(target=_work, args=(functions, self._bench, blocked), name=name, daemon=True).start()
@@ -310,7 +299,7 @@ class _Process:
     def __init__(self, context: Any, functions: calls.Functions, others: list[Any]) -> None:
         self.pipe, theirs = context.Pipe()
         inherited = [*others, self.pipe] if context.get_start_method() == "fork" else []
-        with _signals_blocked() as blocked:
+        with blocked_signals() as blocked:
             self.process = context.Process(
                 target=_serve, args=(theirs, functions, inherited, tuple(blocked)), name="penstock-function", daemon=True
             )
@@ -537,11 +526,7 @@ class Processes:
 
     def _ended(self, worker: _Process) -> calls.Failure:
         worker.process.join(_END_SECONDS)
-        code = worker.process.exitcode
-        how = "closed its pipe" if code is None else f"ended with status {code}"
-        if code is not None and code < 0:
-            with contextlib.suppress(ValueError):
-                how = f"was ended by signal {-code} ({signal.Signals(-code).name})"
+        how = how_ended(worker.process.exitcode)
         place = self._tasks[worker.tasks[0]][0].place if worker.tasks else None
         samples = f" while it had samples {place.samples[0]} to {place.samples[-1]}" if place and place.samples else ""
         return calls.Failure("Functions.workers", None, f"worker process {worker.process.pid} {how}{samples}")

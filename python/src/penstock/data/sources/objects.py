@@ -1,0 +1,194 @@
+"""Packs a data set of the user's own: any object with `__len__` and `__getitem__`.
+
+Samples are named by their numbers, in twelve digits, so that an interrupted run goes on and any number of workers gives the
+same bytes. Workers only read samples; the calling process makes what is stored, and has the one writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, overload
+
+from ...base import options
+from ...errors import ArgumentError, FunctionError, NotFoundError, PenstockError
+from .. import packing
+from ..pack_report import PackReport
+from ..schema import FieldSpec, Mask, spec
+from ..writer import Writer
+from . import typed
+from .processes import Make, Processes, read
+
+
+class Numbers(Sequence[str]):
+    """The names of samples: their numbers."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[str]: ...
+    def __getitem__(self, i: int | slice) -> str | Sequence[str]:
+        return f"{range(self._n)[i]:012d}" if isinstance(i, int) else [f"{j:012d}" for j in range(self._n)[i]]
+
+
+def is_object(source: Any) -> bool:
+    """True for a data set of the user's own; False for a path, or a list of paths."""
+    import os
+
+    if isinstance(source, (str, bytes, os.PathLike)):
+        return False
+    if isinstance(source, (list, tuple)):
+        return bool(source) and not isinstance(source[0], (str, bytes, os.PathLike))
+    return True
+
+
+def length(dataset: Any) -> int:
+    """Returns the number of samples. An object that cannot be packed is an error."""
+    kind = type(dataset)
+    if not (hasattr(kind, "__len__") and hasattr(kind, "__getitem__")) or isinstance(dataset, Mapping):
+        raise ArgumentError(
+            f"a {kind.__module__}.{kind.__qualname__} is no data set with __len__ and __getitem__ by number; what is only iterated "
+            "over is written with ps.Writer"
+        )
+    if kind.__module__.partition(".")[0] == "penstock":
+        raise ArgumentError(f"a {kind.__qualname__} of Penstock is packed by its path, which keeps what is stored")
+    try:
+        n = len(dataset)
+    except Exception as error:
+        raise FunctionError(f"__len__ of the data set failed: {type(error).__name__}: {error}") from error
+    if n == 0:
+        raise NotFoundError("the data set has no samples")
+    return n
+
+
+def _classes(dataset: Any) -> Any:
+    """Returns the classes that a data set names, also that of which it is a part."""
+    for _ in range(8):
+        if (found := getattr(dataset, "classes", None)) is not None:
+            return found
+        dataset = getattr(dataset, "dataset", None)
+    return None
+
+
+def _located(error: PenstockError, i: int) -> PenstockError:
+    return type(error)(f"sample {i}: {error}", status=error.status, text=error.text, sample=i, file=error.file,
+                       offset=error.offset, codec=error.codec, os_error=error.os_error)  # fmt: skip
+
+
+class Objects:
+    """A data set of the user's own, as the packing loop reads it. `get`: gives a sample by its number, in any thread; None: the
+    calling thread reads all samples."""
+
+    notices: list[dict[str, Any]]
+
+    def __init__(self, dataset: Any, n: int, place: str) -> None:
+        self.place, self.notices, self.early = place, [], []  # type: list[str]
+        self.schema: Mapping[str, FieldSpec] = {}
+        self.order: list[str] | None = None  # fields of samples without names
+        self._dataset, self._n = dataset, n
+        self._processes: Processes | None = None
+
+    def start(self, make: Make, n_workers: int) -> None:
+        """Starts processes that read."""
+        self._processes = Processes(make, n_workers, self._n)
+
+    def names(self) -> Sequence[str]:
+        return Numbers(self._n)
+
+    def begin(self, name: str) -> Callable[[Writer], packing.Ready]:
+        i = int(name)
+        if self._processes is not None:
+            processes = self._processes
+            return lambda writer: self._prepare(writer, i, lambda: processes.read(i))
+        try:
+            sample = read(self._dataset, i)
+        except PenstockError as error:
+            fault = error
+            return lambda writer: self._prepare(writer, i, lambda: _raise(fault))
+        return lambda writer: self._prepare(writer, i, lambda: sample)
+
+    def _prepare(self, writer: Writer, i: int, get: Callable[[], Any]) -> packing.Ready:
+        try:
+            sample, nbytes, jpegs = typed.stored(typed.named(get(), self.order), self.schema)
+            values, kept = writer._prepare(sample)
+        except PenstockError as error:
+            raise _located(error, i) from error.__cause__
+        return packing.Ready(f"{i:012d}", values, kept, nbytes, jpegs)
+
+    def located(self, error: PenstockError, name: str) -> PenstockError:
+        return _located(error, int(name))
+
+    def close(self) -> None:
+        if self._processes is not None:
+            self._processes.close()
+
+
+def _raise(error: PenstockError) -> Any:
+    raise error
+
+
+class Storing(NamedTuple):
+    """How images and masks are stored, of which the first sample tells the fields."""
+
+    forms: Sequence[str] | None
+    mask_forms: Sequence[str] | None
+    tier: str | None
+    effort: int | None
+    max_error: int
+    made_for: str | None
+
+    def image(self) -> Any:
+        return packing.image_field(self.forms, self.tier, self.effort, self.max_error)
+
+    def mask(self) -> Mask:
+        forms = tuple(self.mask_forms or ("original",))
+        if "pli" not in forms:
+            return Mask(forms, self.made_for)
+        return Mask(forms, self.made_for, tier=self.tier or "small", effort=3 if self.effort is None else self.effort)
+
+
+def pack_object(
+    dataset: Any,
+    destination: str,
+    schema: Mapping[str, Any] | None,
+    storing: Storing,
+    *,
+    make: Make | None,
+    num_workers: int | None,
+    **how: Any,
+) -> PackReport:
+    """Packs a data set of the user's own. `make`: makes it anew in a worker process; None: a process gets a copy."""
+    n_workers = options.count("num_workers", num_workers or 0, 0, 1024)
+    if schema and storing != Storing(None, None, None, None, 0, None):
+        raise ArgumentError("schema says how fields are stored: forms, mask_forms, tier, effort, max_error, made_for go without it")
+    found = Objects(dataset, length(dataset), f"{type(dataset).__module__}.{type(dataset).__qualname__}")
+    if schema:
+        found.schema = {name: spec(name, given) for name, given in schema.items()}
+        found.order = list(found.schema)
+    else:
+        try:
+            first = read(dataset, 0)
+            sample = typed.named(first, None)
+            found.schema = typed.schema_of(sample, _classes(dataset), storing.image, storing.mask)
+        except PenstockError as error:
+            raise _located(error, 0) from error.__cause__
+        found.order = list(sample)
+    if n_workers:
+        found.start(make or _Copy(dataset), min(n_workers, len(found.names())))
+    n_threads = packing.threads(None) + n_workers
+    return packing.run(found, destination, dict(found.schema), n_threads=n_threads, **how)
+
+
+class _Copy:
+    """Gives the object that it holds; it goes to a worker process."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __call__(self) -> Any:
+        return self.dataset
