@@ -16,6 +16,7 @@ import wave
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,21 +32,42 @@ N = len(CLASSES) * PER_CLASS
 
 def torchvision_v2(module_level: bool = False) -> ModuleType:
     """torchvision.transforms.v2; skips the test, or all of its file, where torchvision is not installed."""
-    _find_references()
+    find_references()
     if importlib.util.find_spec("torchvision") is None:
         pytest.skip("torchvision is not installed (scripts/setup_venv.sh check)", allow_module_level=module_level)
     try:
         from torchvision.transforms import v2
     except RuntimeError:
         # PyPI's wheel is linked against CUDA. Beside the CPU build of torch its compiled operators do not load, and its
-        # import ends where it describes the first of them. No test calls one: their names are enough.
+        # import ends where it describes the first of them. Their names are enough, but for nms, which detectors call.
         import torch
 
         names = _torchvision_operators.setdefault("names", torch.library.Library("torchvision", "FRAGMENT"))
         for name in ("nms", "qnms"):
             names.define(name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        names.impl("nms", _nms, "CPU")
+        from torchvision import extension
         from torchvision.transforms import v2
+
+        extension._has_ops = lambda: True
     return v2
+
+
+def _nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
+    """torchvision's nms: of boxes that overlap more than the threshold the one with the highest score, in the order of scores."""
+    import torch
+
+    order, kept = scores.argsort(descending=True).tolist(), []
+    area = (boxes[:, 2:] - boxes[:, :2]).prod(1)
+    is_gone = torch.zeros(len(boxes), dtype=torch.bool)
+    for i in order:
+        if is_gone[i]:
+            continue
+        kept.append(i)
+        sides = (torch.minimum(boxes[i, 2:], boxes[:, 2:]) - torch.maximum(boxes[i, :2], boxes[:, :2])).clamp(min=0)
+        common = sides.prod(1)
+        is_gone |= common / (area[i] + area - common) > iou_threshold
+    return torch.tensor(kept, dtype=torch.int64)
 
 
 _torchvision_operators: dict[str, object] = {}  # lives as long as the tests
@@ -53,7 +75,7 @@ _torchvision_operators: dict[str, object] = {}  # lives as long as the tests
 
 def torchaudio_itself() -> ModuleType:
     """torchaudio with its transforms; skips the test where it is not installed."""
-    _find_references()
+    find_references()
     if importlib.util.find_spec("torchaudio") is None:
         pytest.skip("torchaudio is not installed (scripts/setup_venv.sh check)")
     try:
@@ -69,7 +91,7 @@ def torchaudio_itself() -> ModuleType:
     return torchaudio
 
 
-def _find_references() -> None:
+def find_references() -> None:
     """Adds the folder where scripts/setup_venv.sh puts torchvision and torchaudio to where modules are looked for."""
     apart = Path(sys.prefix) / "references"
     if apart.is_dir() and str(apart) not in sys.path:

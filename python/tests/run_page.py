@@ -30,6 +30,8 @@ BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"\A(?:#!.*\n)?(?:# |/\* )([\w-]+\.\w+)(?: \*/)?\n")
 # PyPI's torchvision needs help beside the CPU build of torch: conftest.py has it.
 WITH_TORCHVISION = f"import sys; sys.path.append({str(HERE)!r}); import conftest; conftest.torchvision_v2()\n"
+BLOCK_OF_PEER = re.compile(r"^```python peer.*?^```", re.MULTILINE | re.DOTALL)
+USES_TORCHVISION = re.compile(r"^\s*(?:from|import) (?:torchvision|torchmetrics\.detection|timm|ultralytics)\b", re.MULTILINE)
 
 
 @dataclass
@@ -65,6 +67,8 @@ class Page:
 
     def run(self) -> Done:
         text = self.path.read_text()
+        if USES_TORCHVISION.search(BLOCK_OF_PEER.sub("", text)):
+            exec(WITH_TORCHVISION, {})
         for match in BLOCK.finditer(text):
             language, remark, code = match[1], match[2].strip(), match[3]
             name = FILE_NAME.match(code)

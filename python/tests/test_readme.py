@@ -4,6 +4,7 @@ run_page.py runs a page; this says which ones, in which folder."""
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import os
 import re
@@ -13,6 +14,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from conftest import find_references
+from run_page import BLOCK_OF_PEER, USES_TORCHVISION
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PHOTOGRAPHS = ROOT / "examples" / "photographs"
@@ -32,7 +36,9 @@ OTHERS = {
 GUIDE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "guide").glob("*.md") if path.stem != "README")
 # Pages outside of the guide, where other blocks than these stand for themselves: the numbers of blocks that run.
 PAGES = {"README.md": 3, "docs/python.md": 12, "docs/images.md": 5, "docs/detection.md": 5}
-NEEDS = {name: name for name in ("torch", "lightning", "transformers", "accelerate")}  # by the word after "import" or "from"
+# Packages that pages run with; test_peers has others.
+NEEDS = ("torch", "lightning", "transformers", "accelerate", "pycocotools", "torchmetrics", "ignite", "timm",
+         "albumentations", "ultralytics")
 
 
 def make_folder(folder: Path, document: str) -> Path:
@@ -82,10 +88,15 @@ def folder_of(tmp_path_factory):
 
 def require(document: str) -> None:
     """Skips the test where something is missing that a page runs with; packages of others are no such thing (test_peers)."""
-    text = re.sub(r"^```python peer.*?^```", "", (ROOT / document).read_text(), flags=re.MULTILINE | re.DOTALL)
-    for word, module in NEEDS.items():
-        if re.search(rf"^\s*(?:import|from) {word}\b", text, re.MULTILINE) or f'output="{word}"' in text:
-            pytest.importorskip(module)
+    text = BLOCK_OF_PEER.sub("", (ROOT / document).read_text())
+    imported = set(re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE)) | set(re.findall(r'output="(\w+)"', text))
+    needed = [name for name in NEEDS if name in imported]
+    if USES_TORCHVISION.search(text):
+        find_references()
+        needed.append("torchvision")
+    for module in needed:
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
     if "```sh" in text and not (Path(sys.executable).parent / "penstock").exists():
         pytest.skip(f"the command line is not beside {sys.executable}")
     if "memcached -M" in text and not shutil.which("memcached"):
@@ -95,7 +106,7 @@ def require(document: str) -> None:
 
 
 # Pages whose programs import a framework or start ranks: each takes ten seconds and more.
-SLOW = {f"docs/guide/{name}.md" for name in ("from-torch", "hf-trainer", "lightning", "slurm", "torchrun")}
+SLOW = {f"docs/guide/{name}.md" for name in ("evaluate-torchmetrics", "from-torch", "hf-trainer", "lightning", "slurm", "torchrun")}
 
 
 @pytest.mark.parametrize("document", [pytest.param(page, marks=[pytest.mark.long] * (page in SLOW)) for page in (*PAGES, *GUIDE)])
