@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from .. import _native
 from ..base import files, options
 from ..base.public import door
+from ..data.items import kept_nbytes
 from ..errors import ArgumentError, LimitError, NotFoundError, PenstockError, VersionError
 
 __all__ = ["Cache", "CachePlan", "CacheReport", "CacheUse", "chosen", "plan_bytes", "plan_cache", "tell"]
@@ -250,7 +251,7 @@ def _stored_nbytes(dataset: Dataset) -> tuple[Any, int]:
     stored = np.zeros(dataset._count, np.uint64)
     fields = [(i, field) for i, field in enumerate(dataset._fields) if field.type not in ("int", "float")]
     for sample in range(dataset._count):
-        stored[sample] = sum(dataset._native.item(sample, i, 0)["nbytes"] for i, _ in fields)
+        stored[sample] = sum(kept_nbytes(dataset._native.item(sample, i, 0)) for i, _ in fields)
     return stored, dataset._count * sum(field.n_variants for _, field in fields)
 
 

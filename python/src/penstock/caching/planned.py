@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from ..data.image import probe as image_info
+from ..data.items import kept_nbytes
 from ..errors import PenstockError
 from .cache import CachePlan
 
@@ -155,9 +156,9 @@ class Planned:
             for i in range(n):
                 item = dataset._native.item(i, i_field, 0)
                 if field.name != image:
-                    others[i] += item["nbytes"]
+                    others[i] += kept_nbytes(item)
                     continue
-                stored[i] = item["nbytes"]
+                stored[i] = kept_nbytes(item)
                 form[i], height, width, nbytes = _header(dataset, i, i_field, item) if self._needs_headers(item) else _sizes(item)
                 pixels[i], raw[i] = height * width, height * width * nbytes
         if not dataset.is_packed and n and not pixels.any():
@@ -181,7 +182,7 @@ def _sizes(item: Mapping[str, Any]) -> tuple[str, int, int, int]:
 
 
 def _header(dataset: Dataset, sample: int, i_field: int, item: Mapping[str, Any]) -> tuple[str, int, int, int]:
-    for nbytes in dict.fromkeys((min(_HEADER_NBYTES, item["nbytes"]), item["nbytes"])):
+    for nbytes in dict.fromkeys((min(_HEADER_NBYTES, item["decoded_nbytes"]), item["decoded_nbytes"])):
         try:
             info = image_info(dataset._native.read(sample, i_field, 0, 0, nbytes))
         except PenstockError:

@@ -15,6 +15,7 @@ from ..data import opening
 from ..data.dataset import Dataset
 from ..data.image import probe as image_info
 from ..data.image import stored_form
+from ..data.items import share_nbytes
 from ..errors import ArgumentError, PenstockError
 from ..stalls.measure import probe
 from ..stalls.measure import survey as survey_of
@@ -211,7 +212,7 @@ def measure(
 
 def _probed(dataset: Dataset, part: Class, image: str) -> list[int]:
     """Returns the samples of a class that are probed."""
-    sizes = [float(dataset.item(number, image)["nbytes"]) for number in part.numbers]
+    sizes = [float(share_nbytes(dataset.item(number, image))) for number in part.numbers]
     n = max(2, min(_PROBE_SAMPLES, int(_PROBE_NBYTES / max(sum(sizes) / len(sizes), 1))))
     return list(survey_of.spread(part.numbers, sizes, n))
 

@@ -17,6 +17,7 @@ from typing import Any
 from ..base import outputs
 from ..base.units import duration, size
 from ..data.dataset import Dataset
+from ..data.items import share_nbytes
 from ..data.schema import Image
 from ..data.writer import Writer
 from ..errors import ArgumentError
@@ -88,7 +89,7 @@ def _part(dataset: Dataset, field: str) -> tuple[Dataset, int]:
     """Returns the first samples, which are neighbours on storage, as many as are read; and their bytes."""
     n = nbytes = 0
     while n < min(len(dataset), _MOST_SAMPLES) and nbytes < _MOST_NBYTES:
-        nbytes += int(dataset.item(n, field)["nbytes"])
+        nbytes += share_nbytes(dataset.item(n, field))
         n += 1
     if n == 0:
         raise ArgumentError(f"{dataset.path} has no samples")

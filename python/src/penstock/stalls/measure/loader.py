@@ -16,6 +16,7 @@ from typing import Any
 from ...base.outputs import need_room
 from ...caching.cache import Cache
 from ...data import opening
+from ...data.items import kept_nbytes
 from ...errors import ArgumentError, PenstockError
 from ...loading import options as _loader_options
 from ...loading import table
@@ -192,7 +193,7 @@ class LoaderSubject:
         return self._cache
 
     def _item_nbytes(self, i: int) -> int:
-        return 0 if self.image is None else int(self.dataset.item(i, self.image)["nbytes"])
+        return 0 if self.image is None else kept_nbytes(self.dataset.item(i, self.image))
 
     def _look(self) -> Look:
         if self._looked is None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...data.image import probe as image_info
+from ...data.items import share_nbytes
 from ...errors import PenstockError
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Look:
     def mean_nbytes(self, kind: str | None) -> float:
         """Returns the mean stored bytes of the images of a kind; None: of all. 0: there are none."""
         groups = self.kinds.values() if kind is None else [self.kinds.get(kind, [])]
-        sizes = [item["nbytes"] for group in groups for _, item in group]
+        sizes = [share_nbytes(item) for group in groups for _, item in group]
         return sum(sizes) / len(sizes) if sizes else 0.0
 
     def survey(self, kind: str) -> Survey:
@@ -164,7 +165,7 @@ class Look:
         import numpy as np
 
         found = self.kinds[kind]
-        nbytes = np.array([item["nbytes"] for _, item in found], float)
+        nbytes = np.array([share_nbytes(item) for _, item in found], float)
         groups = _by_size(nbytes)
         shapes = _in_turns(groups, lambda place: self._shape(*found[place]))
         places = sorted(shapes)
