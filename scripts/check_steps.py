@@ -177,6 +177,7 @@ def long_steps() -> list[Step]:
         Step("tsan-wide", "ctest", [ctest("tsan", "-L", wide)], TSAN),
         Step("tsan-slow", "ctest", [ctest("tsan", "-R", SLOW_WITH_TSAN)], TSAN),
         Step("build-fuzz", "script", build("fuzz", "fuzz_targets")),
+        Step("mixtures", "pytest", [pytest("python/tests/test_mixture_weights.py")], {"PENSTOCK_TEST_MIXTURES": "2000"}),
         Step("identities", "pytest", [pytest("python/tests/test_identity_pairs.py")], {"PENSTOCK_TEST_PAIRS": "200"}),
         Step("fuzz", "script", [[PYTHON, "scripts/fuzz.py", str(BUILD / "fuzz"), "--seconds", FUZZ_SECONDS]]),
         Step("options", "pytest", [pytest("python/tests/test_option_sets.py")], {"PENSTOCK_TEST_OPTIONS": "500"}),

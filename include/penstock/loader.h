@@ -59,6 +59,19 @@ enum pst_on_empty {
      * ends with the last one's error, not with PST_END. */
     PST_ON_EMPTY_DELIVER = 1
 };
+/* Says when an epoch of a mixture with weights ends (source_weights). Sources of weight 0 do not
+ * count. */
+enum pst_source_stop {
+    /* When each sample of each source was given, at the end of that block. */
+    PST_SOURCE_STOP_ALL = 0,
+    /* At the end of the last block before a source gives a sample a second time. */
+    PST_SOURCE_STOP_FIRST = 1,
+    /* Never: an epoch has nearly 2^62 positions. */
+    PST_SOURCE_STOP_NEVER = 2
+};
+/* source_quota: one block holds the whole epoch. */
+#define PST_QUOTA_EPOCH UINT32_MAX
+
 /* Says how stored bytes are read. */
 enum pst_storage_kind {
     /* io_uring where the kernel allows it, else threads. */
@@ -451,6 +464,23 @@ struct pst_loader_options {
      * NULL: nothing does. Used during pst_loader_open only; see pst_loader_set_interrupt. */
     pst_interrupt_fn interrupt;
     void *interrupt_ctx;
+    /* Mixtures (<penstock/mixture.h>): a weight for each source, 0 or more, in any unit; copied.
+     * NULL: each sample comes once. With weights the positions of an epoch are dealt to the sources
+     * by their shares of the sum. A source gives each of its samples, or of those in `indices`,
+     * once, then all of them again in a new order. Random parameters differ each time
+     * (pst_batch_draws). Not with `weights`, `repeats`, PST_ORDER_PAGES or `share`. */
+    const double *source_weights;
+    /* The number of the first sample of each source that has a weight, the first one 0, not
+     * falling. So neighbouring sources may have one weight together. NULL: those of the mixture's
+     * sources. Copied. */
+    const uint64_t *source_firsts;
+    uint32_t n_source_weights; /* with source_firsts 1 to 1024; else as many as there are sources */
+    /* Positions of a block. Of each block a source has its share, rounded down or up so that the
+     * shares of all blocks so far are right to less than one; within it they are shuffled as
+     * `order` says. 0 = batch_size as it is at open, so that each batch has its quotas on any
+     * number of ranks. A loader that resumes must have the same, whatever its batch_size. */
+    uint32_t source_quota;
+    enum pst_source_stop source_stop;
 };
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
@@ -461,11 +491,13 @@ struct pst_loader_state {
      * n_samples; n_samples itself, the epoch's end, means position 0 of the next epoch. */
     uint64_t position;
     uint64_t seed;
-    /* Samples of the data set or subset: must be equal to resume. */
+    /* Positions of an epoch, which are the samples of the data set or subset, with source_weights
+     * what source_stop says: must be equal to resume. */
     uint64_t n_samples;
     /* Version of the order function: must be equal to resume. */
     uint64_t order_version;
-    /* Hash of order kind, page parameters, subset, weights, repeats. A resume needs the same. */
+    /* Hash of order kind, page parameters, subset, weights, repeats, and of the weights of sources
+     * with their changes. A resume needs the same. */
     uint64_t order_hash;
     /* Version of the rule of random parameters (augment.h): must be equal to resume. */
     uint64_t augment_version;

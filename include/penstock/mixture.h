@@ -2,7 +2,8 @@
  *
  * The samples of a mixture are those of its sources, one source after the other, each once. A
  * mixture is a data set like any other for the functions of <penstock/dataset.h> and
- * <penstock/loader.h>. The host service does not take mixtures. */
+ * <penstock/loader.h>. A loader may draw its sources by weights
+ * (pst_loader_options.source_weights). The host service does not take mixtures. */
 #ifndef PENSTOCK_MIXTURE_H
 #define PENSTOCK_MIXTURE_H
 
@@ -117,6 +118,32 @@ uint64_t pst_dataset_source_first(const pst_dataset *dataset, uint32_t i_source)
 PST_WARN_UNUSED enum pst_status pst_dataset_source_of(const pst_dataset *dataset, uint64_t sample,
                                                       uint32_t *i_source, uint64_t *own,
                                                       struct pst_error *err);
+
+/* Says from which places of the order on the sources have other weights
+ * (pst_loader_options.source_weights), instead of what was said before.
+ *
+ * A change holds from the first block of source_quota positions on that begins at its place or
+ * behind it. Within an epoch each source goes on with the samples that it has not given yet. The
+ * length of an epoch stays. What was prepared ahead is thrown away. Ranks that train together make
+ * the same call behind the same batch, with the place that pst_loader_state gives.
+ *
+ * Resume: the changes are part of the order, and order_hash of a state tells them. So the caller
+ * saves them beside the state, and gives them to this function before pst_loader_resume.
+ *
+ * places: u64 (n,2), epoch and position of each change, not falling.
+ * weights: f64 (n, n_source_weights), rounded to 1/65,536 of their sum where that is needed.
+ * n: 0 to 1024; 0 leaves the weights of the options.
+ *
+ * PST_ERROR_ARGUMENT: a weight is negative or not finite, all are 0, one is too small, or a source
+ *     with a weight has no samples; a place is before the one in front of it, or beyond the epoch;
+ *     the loader has no source_weights. PST_ERROR_LIMIT: too many changes, or host_memory is too
+ *     small for their tables. PST_ERROR_MEMORY, PST_ERROR_FORKED. Nothing is changed then.
+ *
+ * No other call of this loader may be in progress. */
+PST_WARN_UNUSED enum pst_status pst_loader_set_source_weights(pst_loader *loader,
+                                                              const uint64_t *places,
+                                                              const double *weights, uint32_t n,
+                                                              struct pst_error *err);
 
 /* Rows that were delivered of each source of a loader's mixture since the loader was opened.
  *

@@ -127,7 +127,7 @@ struct native_options {
     struct pst_form_part form_parts[PST_MAX_VARIANTS];
     struct pst_mix mixes[PST_MAX_MIXES];
     PyObject *owner; /* keeps names alive */
-    Py_buffer indices, weights, cache_plan;
+    Py_buffer indices, weights, cache_plan, source_weights, source_firsts;
 };
 int native_options_read(struct native_options *options, PyObject *dict,
                         const struct native_state *state);

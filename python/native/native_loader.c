@@ -24,6 +24,7 @@ struct native_loader {
     PyObject *front; /* that batch, until it is taken; NULL: it was; under the GIL */
     pid_t pid;
     uint32_t n_sources; /* of its mixture; 0: it has one data set */
+    uint32_t n_weights; /* of them; 0: each sample comes once */
     bool closing;       /* true: waiting calls give up; under the GIL */
     bool changing;      /* set() runs, with both locks held: no other call may use the handle */
     _Atomic int64_t asked_ns; /* when a call last checked for signals */
@@ -123,6 +124,7 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     enum pst_status status = PST_OK;
     if (native_options_read(&options, dict, state) == 0) {
         options.loader.interrupt = native_interrupt;
+        self->n_weights = options.loader.n_source_weights;
         status = open_handle(source, &options, self, &err);
     }
     native_options_free(&options);
@@ -275,6 +277,35 @@ static PyObject *loader_set(PyObject *object, PyObject *args)
     PyThread_release_lock(self->fetch_lock);
     PyThread_release_lock(self->run_lock);
     return none_or_raise(status, &err);
+}
+
+static PyObject *loader_set_source_weights(PyObject *object, PyObject *args)
+{
+    struct native_loader *self = (struct native_loader *)object;
+    Py_buffer places, weights;
+    unsigned int n;
+    if (!PyArg_ParseTuple(args, "y*y*I:set_source_weights", &places, &weights, &n))
+        return NULL;
+    PyObject *result = NULL;
+    if ((size_t)places.len != n * 2 * sizeof(uint64_t) ||
+        (size_t)weights.len != (size_t)n * self->n_weights * sizeof(double)) {
+        PyErr_SetString(PyExc_ValueError, "places or weights have not the length that n says");
+    } else if (enter_alone(self) == 0) {
+        struct pst_error err;
+        pst_error_clear(&err);
+        enum pst_status status;
+        self->changing = true;
+        Py_BEGIN_ALLOW_THREADS status =
+            pst_loader_set_source_weights(self->handle, places.buf, weights.buf, n, &err);
+        Py_END_ALLOW_THREADS self->changing = false;
+        moved(self);
+        PyThread_release_lock(self->fetch_lock);
+        PyThread_release_lock(self->run_lock);
+        result = none_or_raise(status, &err);
+    }
+    PyBuffer_Release(&places);
+    PyBuffer_Release(&weights);
+    return result;
 }
 
 static PyObject *loader_state(PyObject *object, PyObject *unused)
@@ -658,6 +689,8 @@ static PyMethodDef methods[] = {
     {"fetch", loader_fetch, METH_VARARGS, "fetch(epoch, samples as uint64 buffer): Batch."},
     {"replay", loader_replay, METH_VARARGS, "replay(epoch, step): Batch."},
     {"set", loader_set, METH_VARARGS, "set(batch_size, height, width); 0: as it is."},
+    {"set_source_weights", loader_set_source_weights, METH_VARARGS,
+     "set_source_weights(places as uint64 buffer, weights as float64 buffer, n)."},
     {"settings", loader_settings, METH_NOARGS, "(batch_size, height, width) now."},
     {"set_ranks", loader_set_ranks, METH_VARARGS, "set_ranks(rank, world_size)"},
     {"n_batches", loader_n_batches, METH_VARARGS,

@@ -1,8 +1,9 @@
 /* native_options.c - converts the dict of penstock.Loader to struct pst_loader_options.
  *
  * In: {"fields": [{"name": str, "ops": [{...}, ...], ...}, ...], "indices": u64 buffer,
- * "weights": f64 buffer, "cache_plan": u8 buffer, and numbers}. Out: a struct and the memory it
- * points to, freed by native_options_free. Called with the GIL held. */
+ * "weights": f64 buffer, "cache_plan": u8 buffer, "source_weights": f64 buffer, "source_firsts":
+ * u64 buffer, and numbers}. Out: a struct and the memory it points to, freed by
+ * native_options_free. Called with the GIL held. */
 #include "native.h"
 
 #include <string.h>
@@ -250,12 +251,31 @@ static int read_form_parts(PyObject *list, struct native_options *options)
         double part;
         if (!PyArg_ParseTuple(PyList_GetItem(list, i), "IId", &form, &variant, &part))
             return -1;
-        options->form_parts[i] = (struct pst_form_part){
-            .form = (enum pst_form)form, .variant = variant, .part = part};
+        options->form_parts[i] =
+            (struct pst_form_part){.form = (enum pst_form)form, .variant = variant, .part = part};
     }
     options->loader.form_parts = options->form_parts;
     options->loader.n_form_parts = (uint32_t)n;
     options->loader.form_part_nbytes = sizeof(options->form_parts[0]);
+    return 0;
+}
+
+/* Weights of a mixture's sources, and where the samples of each begin. */
+static int read_sources(PyObject *weights, PyObject *firsts, struct native_options *options)
+{
+    const void *data;
+    uint64_t n, n_firsts;
+    if (read_buffer(weights, &options->source_weights, &data, &n) < 0)
+        return -1;
+    options->loader.source_weights = data;
+    if (read_buffer(firsts, &options->source_firsts, &data, &n_firsts) < 0)
+        return -1;
+    options->loader.source_firsts = data;
+    if (n != n_firsts || n > UINT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "source_weights and source_firsts differ in length");
+        return -1;
+    }
+    options->loader.n_source_weights = (uint32_t)n;
     return 0;
 }
 
@@ -267,7 +287,7 @@ int native_options_read(struct native_options *options, PyObject *source,
     int status = -1;
     PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL, *trace = NULL;
     PyObject *plan = NULL, *share = NULL, *service = NULL, *fleet = NULL, *forms = NULL;
-    PyObject *mixes = NULL;
+    PyObject *mixes = NULL, *source_weights = NULL, *source_firsts = NULL;
     if (!PyDict_Check(source)) {
         PyErr_SetString(PyExc_TypeError, "options: a dict is wanted");
         return -1;
@@ -287,6 +307,8 @@ int native_options_read(struct native_options *options, PyObject *source,
     fleet = take(dict, "fleet");
     forms = take(dict, "form_parts");
     mixes = take(dict, "mixes");
+    source_weights = take(dict, "source_weights");
+    source_firsts = take(dict, "source_firsts");
     if (PyErr_Occurred())
         goto out;
     uint64_t n_weights = 0;
@@ -318,14 +340,16 @@ int native_options_read(struct native_options *options, PyObject *source,
             goto out;
         options->loader.weights = data;
     }
+    if (source_weights != NULL && source_firsts != NULL &&
+        read_sources(source_weights, source_firsts, options) < 0)
+        goto out;
     if (plan != NULL) {
         if (PyObject_GetBuffer(plan, &options->cache_plan, PyBUF_SIMPLE) < 0)
             goto out;
         options->loader.cache_plan = options->cache_plan.buf;
         options->loader.n_cache_plan = (uint64_t)options->cache_plan.len;
     }
-    status =
-        native_struct_read(dict, PST_STRUCT_LOADER_OPTIONS, &options->loader, "options");
+    status = native_struct_read(dict, PST_STRUCT_LOADER_OPTIONS, &options->loader, "options");
 out:
     Py_XDECREF(trace);
     Py_XDECREF(plan);
@@ -334,6 +358,8 @@ out:
     Py_XDECREF(fleet);
     Py_XDECREF(forms);
     Py_XDECREF(mixes);
+    Py_XDECREF(source_weights);
+    Py_XDECREF(source_firsts);
     Py_XDECREF(cache);
     Py_XDECREF(weights);
     Py_XDECREF(indices);
@@ -354,5 +380,7 @@ void native_options_free(struct native_options *options)
     PyBuffer_Release(&options->indices);
     PyBuffer_Release(&options->weights);
     PyBuffer_Release(&options->cache_plan);
+    PyBuffer_Release(&options->source_weights);
+    PyBuffer_Release(&options->source_firsts);
     Py_CLEAR(options->owner);
 }

@@ -10,6 +10,7 @@
 #include "loader/loader_plan.h"
 #include "loader/rows/loader_row.h"
 #include "loader/loader_shape.h"
+#include "loader/loader_sources.h"
 #include "loader/epoch/loader_share.h"
 #include "loader/tiers/loader_tier.h"
 #include "loader/loader_worker.h"
@@ -38,6 +39,8 @@ static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
     uint32_t *by_path = NULL;
+    uint64_t *firsts = NULL;
+    struct psti_order_mix mix;
     struct psti_order_options order = {.kind = options->order,
                                        .seed = options->seed,
                                        .n_samples = pst_dataset_count(loader->dataset),
@@ -59,10 +62,16 @@ static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
         status = psti_dataset_by_path(loader->dataset, &by_path, err);
     order.neighbours = by_path;
     if (status == PST_OK)
+        status = psti_loader_sources_read(loader, &mix, &firsts, err);
+    if (status == PST_OK && mix.n_sources > 0)
+        order.mix = &mix;
+    if (status == PST_OK)
         status = psti_order_open(&order, &loader->order, err);
+    psti_free(firsts);
     psti_free(by_path);
-    loader->options.indices = NULL; /* the order has copied the caller's array */
-    loader->options.weights = NULL;
+    loader->options.indices = NULL; /* the order has copied the caller's arrays */
+    loader->options.weights = loader->options.source_weights = NULL;
+    loader->options.source_firsts = NULL;
     return status;
 }
 

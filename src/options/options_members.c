@@ -82,6 +82,11 @@ static const struct pst_member options_members[] = {
     NUMBER(OPTIONS, repeats, ORDER),
     POINTER(OPTIONS, interrupt, JOB),
     POINTER(OPTIONS, interrupt_ctx, JOB),
+    POINTER(OPTIONS, source_weights, ORDER),
+    POINTER(OPTIONS, source_firsts, ORDER),
+    COUNT(OPTIONS, n_source_weights, ORDER),
+    NUMBER(OPTIONS, source_quota, ORDER),
+    ENUM(OPTIONS, source_stop, ORDER, PST_SOURCE_STOP_NEVER),
 };
 
 static const struct pst_member field_members[] = {
@@ -309,8 +314,8 @@ uint32_t psti_options_digest(void)
         const struct pst_member *members = psti_options_members(all[k], &n);
         for (size_t i = 0; i < n; i++) {
             const struct pst_member *at = &members[i];
-            const uint64_t facts[] = {digest,   psti_hash64(at->name, strlen(at->name)),
-                                      at->kind, at->use,
+            const uint64_t facts[] = {digest,     psti_hash64(at->name, strlen(at->name)),
+                                      at->kind,   at->use,
                                       at->nbytes, at->count};
             digest = psti_hash64(facts, sizeof facts);
         }

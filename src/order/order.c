@@ -22,7 +22,8 @@
  * repeats. So an epoch has n positions as ever, each sample stands r times side by side, and r
  * epochs hold each sample r times.
  *
- * `mix`: order_mix.c gives each slot of an epoch to a source. Slots are permuted within blocks, and
+ * `mix`: order_mix.c gives each slot of an epoch to a source, order_changes.c by the weights that
+ * hold there. Slots are permuted within blocks, and
  * the samples of a source within each pass over it. Both depend on (seed, epoch) and the number of
  * the block or pass alone. */
 #include "order/order.h"
@@ -32,7 +33,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/philox.h"
-#include "order/order_mix.h"
+#include "order/order_changes.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,10 +61,11 @@ struct psti_order {
     uint64_t n_times; /* neighbouring positions that hold the same sample */
     bool repeats;     /* a sample may stand at several positions, not counting padding */
     uint64_t hash;
-    struct psti_order_schedule schedule; /* of a mixture; without sources: none */
-    uint64_t *starts;                    /* u64 (n_sources): where the samples of each begin */
-    uint64_t *counts;                    /* u64 (n_sources): how many it has */
-    uint64_t block;                      /* slots that are mixed with each other */
+    uint32_t n_sources; /* of a mixture with weights; 0: it is none */
+    struct psti_order_eras eras;
+    uint64_t *starts; /* u64 (n_sources): where the samples of each begin */
+    uint64_t *counts; /* u64 (n_sources): how many it has */
+    uint64_t block;   /* slots that are mixed with each other */
 };
 
 struct keys {
@@ -172,17 +174,21 @@ static uint64_t weighted(const struct psti_order *order, uint64_t epoch, uint64_
     return low;
 }
 
+static struct psti_order_drawn drawn_at(const struct psti_order *order, uint64_t epoch,
+                                        uint64_t position)
+{
+    uint64_t i_block = position / order->block, first = i_block * order->block, slot = position;
+    if (order->kind == PST_ORDER_SHUFFLED)
+        slot = first +
+               permute(order->block, keys_of(order, epoch, i_block, KEYS_BLOCK), position - first);
+    return psti_order_eras_at(&order->eras, epoch, first, slot);
+}
+
 static uint64_t mixed(const struct psti_order *order, uint64_t epoch, uint64_t position)
 {
-    uint64_t slot = position, i_block = position / order->block;
-    bool shuffled = order->kind == PST_ORDER_SHUFFLED;
-    if (shuffled)
-        slot = i_block * order->block + permute(order->block,
-                                                keys_of(order, epoch, i_block, KEYS_BLOCK),
-                                                position % order->block);
-    struct psti_order_drawn drawn = psti_order_schedule_at(&order->schedule, slot);
+    struct psti_order_drawn drawn = drawn_at(order, epoch, position);
     uint64_t n = order->counts[drawn.i_source], place = drawn.n_before % n;
-    if (shuffled) {
+    if (order->kind == PST_ORDER_SHUFFLED) {
         uint32_t r[4];
         psti_random4(order->seed, epoch, PSTI_RANDOM_ORDER, drawn.n_before / n, KEYS_SOURCE,
                      drawn.i_source, r);
@@ -300,9 +306,10 @@ static enum pst_status open_mix(struct psti_order *order, const struct psti_orde
 {
     const struct psti_order_mix *mix = options->mix;
     uint32_t n = mix->n_sources;
-    enum pst_status status = psti_order_schedule_open(mix->weights, n, &order->schedule, err);
+    enum pst_status status = psti_order_eras_open(mix->weights, n, &order->eras, err);
     if (status != PST_OK)
         return status;
+    order->n_sources = n;
     order->starts = psti_calloc(n, sizeof *order->starts);
     order->counts = psti_calloc(n, sizeof *order->counts);
     if (!order->starts || !order->counts)
@@ -316,9 +323,9 @@ static enum pst_status open_mix(struct psti_order *order, const struct psti_orde
         order->starts[k] = mix->firsts[k];
         order->counts[k] = (k + 1 < n ? mix->firsts[k + 1] : options->n_samples) - mix->firsts[k];
     }
-    status = psti_order_schedule_end(&order->schedule, order->counts, mix->quota, mix->stop,
-                                     &order->n, err);
-    bool endless = mix->stop == PSTI_ORDER_STOP_NEVER;
+    status = psti_order_schedule_end(&order->eras.eras[0].schedule, order->counts, mix->quota,
+                                     mix->stop, &order->n, err);
+    bool endless = mix->stop == PST_SOURCE_STOP_NEVER;
     order->block = mix->quota ? mix->quota : endless ? ENDLESS_BLOCK : order->n;
     if (endless) /* whole blocks */
         order->n -= order->n % order->block;
@@ -329,8 +336,8 @@ static enum pst_status open_mix(struct psti_order *order, const struct psti_orde
 static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples,
                                     struct pst_error *err)
 {
-    order->repeats = order->n_times > 1 || order->cumulative != NULL ||
-                     order->schedule.n_sources > 0 || (order->indices && order->n > n_samples);
+    order->repeats = order->n_times > 1 || order->cumulative != NULL || order->n_sources > 0 ||
+                     (order->indices && order->n > n_samples);
     if (order->repeats || !order->indices)
         return PST_OK;
     unsigned char *seen = psti_calloc((size_t)(n_samples / 8 + 1), 1);
@@ -344,6 +351,22 @@ static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples
     }
     psti_free(seen);
     return PST_OK;
+}
+
+/* Adds sources and their weights, of all changes too. */
+static void hash_mix(const struct psti_order *order, struct psti_hash_state *state)
+{
+    uint32_t n = order->n_sources;
+    const struct psti_order_era *eras = order->eras.eras;
+    const uint64_t mix[4] = {n, eras[0].schedule.period, order->block, order->n};
+    psti_hash_update(state, mix, sizeof mix);
+    psti_hash_update(state, eras[0].schedule.parts, n * sizeof *eras[0].schedule.parts);
+    psti_hash_update(state, order->counts, n * sizeof *order->counts);
+    for (uint32_t i = 1; i < order->eras.n; i++) {
+        const uint64_t change[3] = {eras[i].epoch, eras[i].position, eras[i].schedule.period};
+        psti_hash_update(state, change, sizeof change);
+        psti_hash_update(state, eras[i].schedule.parts, n * sizeof *eras[i].schedule.parts);
+    }
 }
 
 /* Hash of all that decides about the samples. Rank and batch size may change on resume, so they are
@@ -365,13 +388,8 @@ static uint64_t hash_of(const struct psti_order *order)
         psti_hash_update(&state, order->neighbours, order->n * sizeof *order->neighbours);
     if (order->n_times > 1) /* orders without repeats keep the hash that they had before these */
         psti_hash_update(&state, &order->n_times, sizeof order->n_times);
-    if (order->schedule.n_sources > 0) {
-        uint32_t n = order->schedule.n_sources;
-        const uint64_t mix[4] = {n, order->schedule.period, order->block, order->n};
-        psti_hash_update(&state, mix, sizeof mix);
-        psti_hash_update(&state, order->schedule.parts, n * sizeof *order->schedule.parts);
-        psti_hash_update(&state, order->counts, n * sizeof *order->counts);
-    }
+    if (order->n_sources > 0)
+        hash_mix(order, &state);
     return psti_hash_end(&state);
 }
 
@@ -450,9 +468,39 @@ void psti_order_close(struct psti_order **order)
     psti_free((*order)->neighbours);
     psti_free((*order)->counts);
     psti_free((*order)->starts);
-    psti_order_schedule_close(&(*order)->schedule);
+    psti_order_eras_close(&(*order)->eras);
     psti_free(*order);
     *order = NULL;
+}
+
+enum pst_status psti_order_set_changes(struct psti_order *order, const uint64_t *places,
+                                       const double *weights, uint32_t n,
+                                       psti_order_charge_fn charge, void *ctx,
+                                       struct pst_error *err)
+{
+    if (order->n_sources == 0)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "order", "there are no weights of sources");
+    struct psti_order_eras wanted;
+    uint32_t n_kept;
+    enum pst_status status =
+        psti_order_eras_make(&order->eras, order->counts, order->block, order->n, places, weights,
+                             n, &wanted, &n_kept, err);
+    if (status != PST_OK)
+        return status;
+    int64_t more =
+        (int64_t)psti_order_eras_nbytes(&wanted) - (int64_t)psti_order_eras_nbytes(&order->eras);
+    if (charge(ctx, more)) {
+        psti_order_eras_end(&order->eras, n_kept);
+        order->eras = wanted;
+    } else {
+        psti_order_eras_end(&wanted, n_kept);
+        status = psti_fail(err, PST_ERROR_LIMIT, "order",
+                           "host_memory has no room for %lld bytes of tables of %u changes of "
+                           "weights",
+                           (long long)more, n);
+    }
+    order->hash = hash_of(order);
+    return status;
 }
 
 void psti_order_set_batch_size(struct psti_order *order, uint32_t batch_size)
@@ -478,7 +526,7 @@ uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint6
         x = psti_divide_u128(place, order->n_times);
         epoch /= order->n_times;
     }
-    if (order->schedule.n_sources > 0)
+    if (order->n_sources > 0)
         x = mixed(order, epoch, x);
     else if (order->cumulative)
         x = weighted(order, epoch, x);
@@ -489,6 +537,17 @@ uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint6
     if (order->neighbours)
         return order->neighbours[x];
     return order->indices ? order->indices[x] : x;
+}
+
+uint64_t psti_order_replacement(const struct psti_order *order, uint64_t epoch, uint64_t position,
+                                uint64_t random)
+{
+    if (order->n_sources == 0)
+        return psti_order_sample(order, epoch,
+                                 (uint64_t)(((unsigned __int128)random * order->n) >> 64));
+    uint32_t k = drawn_at(order, epoch, position % order->n).i_source;
+    uint64_t place = (uint64_t)(((unsigned __int128)random * order->counts[k]) >> 64);
+    return order->indices ? order->indices[order->starts[k] + place] : order->starts[k] + place;
 }
 
 uint64_t psti_order_draw(const struct psti_order *order, uint64_t position)
@@ -584,10 +643,8 @@ bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint
 
 uint64_t psti_order_nbytes(const struct psti_order *order)
 {
-    uint64_t of_slots = order->schedule.period * (uint64_t)sizeof *order->schedule.sources * 2;
-    uint64_t of_sources = order->schedule.n_sources *
-                          (sizeof *order->schedule.parts + (uint64_t)sizeof *order->counts * 2);
-    return of_slots + of_sources +
+    uint64_t of_sources = order->n_sources * (uint64_t)sizeof *order->counts * 2;
+    return of_sources + psti_order_eras_nbytes(&order->eras) +
            (order->indices ? order->n_indices * sizeof *order->indices : 0) +
            (order->cumulative ? order->n * sizeof *order->cumulative : 0) +
            (order->neighbours ? order->n * sizeof *order->neighbours : 0);

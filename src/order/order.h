@@ -7,7 +7,7 @@
 #ifndef PST_ORDER_ORDER_H
 #define PST_ORDER_ORDER_H
 
-#include <penstock/loader.h>
+#include <penstock/mixture.h>
 
 #define PSTI_ORDER_VERSION 2
 
@@ -18,24 +18,18 @@ struct psti_ranks {
     uint32_t rank, world_size;
 };
 
-/* When an epoch of a mixture with weights ends. */
-enum psti_order_stop {
-    PSTI_ORDER_STOP_ALL = 0, /* with the first whole block after which each sample was given */
-    PSTI_ORDER_STOP_FIRST,   /* with the last whole block before a source repeats */
-    PSTI_ORDER_STOP_NEVER,   /* after 2^62 positions */
-};
-
 /* Sources with weights. Source k has the samples from firsts[k] to those of the next one, or to the
- * end; of a subset, those that are in it, in its order. Of the first t slots of an epoch it has its
- * share of t, rounded down or up, for every t. A source gives each sample once, then all of them
- * again in a new order. SHUFFLED mixes the slots within each block; quota 0 mixes the whole epoch
- * (of an endless one 2^20 at a time), so that batches have their shares only on average. */
+ * end; of a subset, those that are in it, in its order. Of the first t slots of an epoch, or since
+ * the last change of weights, it has its share of t, rounded down or up, for every t. A source
+ * gives each sample once, then all of them again in a new order. One of weight 0 is not drawn.
+ * SHUFFLED mixes the slots within each block; quota 0 mixes the whole epoch (of an endless one 2^20
+ * at a time), so that batches have their shares only on average. */
 struct psti_order_mix {
     const uint64_t *firsts; /* u64 (n_sources), [0] is 0, not falling; read during open only */
-    const double *weights;  /* f64 (n_sources), > 0, in any unit; read during open only */
+    const double *weights;  /* f64 (n_sources), >= 0, in any unit; read during open only */
     uint32_t n_sources;
     uint32_t quota; /* positions of a block */
-    enum psti_order_stop stop;
+    enum pst_source_stop stop;
 };
 
 struct psti_order_options {
@@ -63,6 +57,19 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
 void psti_order_close(struct psti_order **order);
 /* Batches have that many positions from now on. No other thread uses the order meanwhile. */
 void psti_order_set_batch_size(struct psti_order *order, uint32_t batch_size);
+/* Gives sources other weights from places on, instead of all changes that were given before.
+ * places: u64 (n,2), epoch and position, not falling. weights: f64 (n, n_sources). A change holds
+ * from the first block on that begins at its place or behind it; of several for one block the last
+ * one counts. Each source goes on with the pass that it is in. psti_order_n stays. After
+ * an error the order is as before. No other thread uses the order meanwhile.
+ *
+ * charge: asked when all else is well by how many bytes the tables become larger, or smaller.
+ * False: there is no room, which is PST_ERROR_LIMIT. */
+typedef bool (*psti_order_charge_fn)(void *ctx, int64_t more);
+enum pst_status psti_order_set_changes(struct psti_order *order, const uint64_t *places,
+                                       const double *weights, uint32_t n,
+                                       psti_order_charge_fn charge, void *ctx,
+                                       struct pst_error *err);
 /* PST_ERROR_ARGUMENT unless rank < world_size. */
 enum pst_status psti_order_check_ranks(struct psti_ranks ranks, struct pst_error *err);
 
@@ -71,6 +78,10 @@ enum pst_status psti_order_check_ranks(struct psti_ranks ranks, struct pst_error
 uint64_t psti_order_n(const struct psti_order *order);
 /* Sample at position p of an epoch, p < psti_order_n; positions beyond wrap (padding). */
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position);
+/* A sample that may stand in for the bad one at a position, by a random number. Of a mixture with
+ * weights it is of the same source. */
+uint64_t psti_order_replacement(const struct psti_order *order, uint64_t epoch, uint64_t position,
+                                uint64_t random);
 /* The draw: a number that tells several positions of one sample apart. It is the position if
  * weights, repeated indices, `repeats` or `mix` may give a sample several times, else 0. Padding
  * has the draw of the position that it repeats. */
@@ -87,8 +98,8 @@ uint64_t psti_order_n_batches(const struct psti_order *order, struct psti_ranks 
  * each. */
 uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks ranks, uint64_t start,
                           uint64_t step, uint64_t *positions);
-/* Hash that is equal for orders that give the same samples. It is pst_loader_state.order_hash. Rank
- * and batch size are left out. */
+/* Hash that is equal for orders that give the same samples, changes of weights among them. It is
+ * pst_loader_state.order_hash. Rank and batch size are left out. */
 uint64_t psti_order_hash(const struct psti_order *order);
 
 /* PAGES, for read-ahead: the window of a position (UINT64_MAX: none), and the consecutive samples

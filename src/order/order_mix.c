@@ -14,7 +14,8 @@
  *
  * Shares are fractions with one denominator, the period, so all machines agree, and one period is
  * a table: any slot is found without a walk. The denominator is the smallest one up to 65,536 that
- * gives the weights exactly, else 2^20, with the parts rounded by the largest remainder. */
+ * gives the weights exactly, else one that the caller chooses, with the parts rounded by the
+ * largest remainder. A source of weight 0 gets no slot, and no rule waits for it. */
 #include "order/order_mix.h"
 
 #include "base/alloc.h"
@@ -24,7 +25,6 @@
 #include <math.h>
 
 #define EXACT_MAX 65536u
-#define ROUNDED_PERIOD (1u << 20)
 #define SOURCES_MAX 1024u
 #define SLOTS_MAX ((uint64_t)1 << 62)
 
@@ -57,7 +57,7 @@ static bool parts_of(const double *weights, uint32_t n, double sum, uint32_t per
     uint64_t total = 0;
     for (uint32_t k = 0; k < n; k++) {
         double part = weights[k] / sum * period, whole = floor(part + 0.5);
-        if (whole < 1 || fabs(part - whole) > whole * 0x1p-40)
+        if ((whole < 1 && weights[k] > 0) || fabs(part - whole) > whole * 0x1p-40)
             return false;
         parts[k] = (uint32_t)whole;
         total += parts[k];
@@ -66,20 +66,20 @@ static bool parts_of(const double *weights, uint32_t n, double sum, uint32_t per
 }
 
 /* Rounds down, and gives what is left to the largest remainders; ties to the lower number. */
-static enum pst_status round_parts(const double *weights, uint32_t n, double sum, uint32_t *parts,
-                                   struct pst_error *err)
+static enum pst_status round_parts(const double *weights, uint32_t n, double sum, uint32_t period,
+                                   uint32_t *parts, struct pst_error *err)
 {
     uint64_t total = 0;
     double *rests = psti_alloc_array(n, sizeof *rests);
     if (!rests)
         return psti_fail(err, PST_ERROR_MEMORY, "order", "no memory for %u weights", n);
     for (uint32_t k = 0; k < n; k++) {
-        double part = weights[k] / sum * ROUNDED_PERIOD;
+        double part = weights[k] / sum * period;
         parts[k] = (uint32_t)part;
         rests[k] = part - floor(part);
         total += parts[k];
     }
-    while (total < ROUNDED_PERIOD) { /* fewer than n rounds: each remainder is below 1 */
+    while (total < period) { /* fewer than n rounds: each remainder is below 1 */
         uint32_t best = 0;
         for (uint32_t k = 1; k < n; k++)
             if (rests[k] > rests[best])
@@ -88,7 +88,7 @@ static enum pst_status round_parts(const double *weights, uint32_t n, double sum
         rests[best] -= 1;
         total++;
     }
-    while (total > ROUNDED_PERIOD) { /* quotients of doubles may add up to a little more than 1 */
+    while (total > period) { /* quotients of doubles may add up to a little more than 1 */
         uint32_t largest = 0;
         for (uint32_t k = 1; k < n; k++)
             if (parts[k] > parts[largest])
@@ -98,11 +98,11 @@ static enum pst_status round_parts(const double *weights, uint32_t n, double sum
     }
     psti_free(rests);
     for (uint32_t k = 0; k < n; k++)
-        if (parts[k] == 0)
+        if (parts[k] == 0 && weights[k] > 0)
             return psti_fail(err, PST_ERROR_ARGUMENT, "order",
                              "source %u has the weight %g, which is too little of the sum %g: "
-                             "a share is 2^-20 or more; leave the source out",
-                             k, weights[k], sum);
+                             "a share is 1/%u or more; give it the weight 0, or leave it out",
+                             k, weights[k], sum, period);
     return PST_OK;
 }
 
@@ -114,14 +114,13 @@ static enum pst_status check_weights(const double *weights, uint32_t n, double *
         return psti_fail(err, PST_ERROR_ARGUMENT, "order",
                          "%u sources: a mixture with weights has 1 to %u", n, SOURCES_MAX);
     for (uint32_t k = 0; k < n; k++) {
-        if (!(weights[k] > 0) || !isfinite(weights[k]))
+        if (!(weights[k] >= 0) || !isfinite(weights[k]))
             return psti_fail(err, PST_ERROR_ARGUMENT, "order",
-                             "source %u has the weight %g: weights are finite and above 0; leave "
-                             "out a source that is not wanted",
-                             k, weights[k]);
+                             "source %u has the weight %g: weights are finite, and 0 or more", k,
+                             weights[k]);
         *sum += weights[k];
     }
-    if (!isfinite(*sum))
+    if (!(*sum > 0) || !isfinite(*sum))
         return psti_fail(err, PST_ERROR_ARGUMENT, "order", "the weights' sum is %g", *sum);
     return PST_OK;
 }
@@ -133,6 +132,8 @@ struct turn {
 
 static struct turn turn_of(uint64_t n_had, uint64_t part, uint64_t period)
 {
+    if (part == 0)
+        return (struct turn){0, UINT64_MAX, UINT64_MAX};
     return (struct turn){n_had, n_had * period / part, ((n_had + 1) * period + part - 1) / part};
 }
 
@@ -156,7 +157,7 @@ static void deal(struct psti_order_schedule *schedule, struct turn *turns)
 }
 
 enum pst_status psti_order_schedule_open(const double *weights, uint32_t n_sources,
-                                         struct psti_order_schedule *schedule,
+                                         uint32_t rounded, struct psti_order_schedule *schedule,
                                          struct pst_error *err)
 {
     double sum;
@@ -174,8 +175,8 @@ enum pst_status psti_order_schedule_open(const double *weights, uint32_t n_sourc
     while (period <= EXACT_MAX && !parts_of(weights, n_sources, sum, period, schedule->parts))
         period++;
     if (period > EXACT_MAX) {
-        period = ROUNDED_PERIOD;
-        status = round_parts(weights, n_sources, sum, schedule->parts, err);
+        period = rounded;
+        status = round_parts(weights, n_sources, sum, period, schedule->parts, err);
         if (status != PST_OK)
             goto out;
     }
@@ -208,6 +209,28 @@ struct psti_order_drawn psti_order_schedule_at(const struct psti_order_schedule 
     return (struct psti_order_drawn){k, turn * schedule->parts[k] + schedule->n_befores[t]};
 }
 
+void psti_order_schedule_count(const struct psti_order_schedule *schedule, uint64_t n_slots,
+                               uint64_t *counts)
+{
+    uint64_t turns = n_slots / schedule->period, rest = n_slots % schedule->period;
+    for (uint32_t k = 0; k < schedule->n_sources; k++)
+        counts[k] += turns * schedule->parts[k];
+    for (uint64_t t = 0; t < rest; t++)
+        counts[schedule->sources[t]]++;
+}
+
+enum pst_status psti_order_schedule_check(const struct psti_order_schedule *schedule,
+                                          const uint64_t *counts, struct pst_error *err)
+{
+    for (uint32_t k = 0; k < schedule->n_sources; k++)
+        if (counts[k] == 0 && schedule->parts[k] > 0)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "order",
+                             "source %u has no samples, so it cannot be drawn: give it the weight "
+                             "0, or leave it out",
+                             k);
+    return PST_OK;
+}
+
 /* First end and last start of an epoch by slots: *all: after it each source gave all its samples;
  * *first: before it no source gave one twice. */
 static void find_ends(const struct psti_order_schedule *schedule, const uint64_t *counts,
@@ -233,22 +256,21 @@ static void find_ends(const struct psti_order_schedule *schedule, const uint64_t
 
 enum pst_status psti_order_schedule_end(const struct psti_order_schedule *schedule,
                                         const uint64_t *counts, uint32_t quota,
-                                        enum psti_order_stop stop, uint64_t *n_slots,
+                                        enum pst_source_stop stop, uint64_t *n_slots,
                                         struct pst_error *err)
 {
     unsigned __int128 all, first, end = SLOTS_MAX;
     *n_slots = 0;
-    for (uint32_t k = 0; k < schedule->n_sources; k++)
-        if (counts[k] == 0)
-            return psti_fail(err, PST_ERROR_ARGUMENT, "order",
-                             "source %u has no samples, so it cannot be drawn: leave it out", k);
+    enum pst_status status = psti_order_schedule_check(schedule, counts, err);
+    if (status != PST_OK)
+        return status;
     find_ends(schedule, counts, &all, &first);
     uint32_t block = quota ? quota : 1;
-    if (stop == PSTI_ORDER_STOP_ALL)
+    if (stop == PST_SOURCE_STOP_ALL)
         end = all % block ? all + (block - (uint32_t)(all % block)) : all;
-    else if (stop == PSTI_ORDER_STOP_FIRST)
+    else if (stop == PST_SOURCE_STOP_FIRST)
         end = first - first % block;
-    else if (stop != PSTI_ORDER_STOP_NEVER)
+    else if (stop != PST_SOURCE_STOP_NEVER)
         return psti_fail(err, PST_ERROR_ARGUMENT, "order", "stop rule %d is not known", (int)stop);
     if (end == 0)
         return psti_fail(err, PST_ERROR_ARGUMENT, "order",

@@ -22,18 +22,25 @@ struct psti_order_schedule {
 enum pst_status psti_order_check_mix(const struct psti_order_options *options,
                                      struct pst_error *err);
 
-/* `weights`: f64 (n_sources). The caller closes `schedule` also after an error. */
+/* `weights`: f64 (n_sources). `rounded`: the period where the weights have no exact one. The caller
+ * closes `schedule` also after an error. */
 enum pst_status psti_order_schedule_open(const double *weights, uint32_t n_sources,
-                                         struct psti_order_schedule *schedule,
+                                         uint32_t rounded, struct psti_order_schedule *schedule,
                                          struct pst_error *err);
 void psti_order_schedule_close(struct psti_order_schedule *schedule);
 struct psti_order_drawn psti_order_schedule_at(const struct psti_order_schedule *schedule,
                                                uint64_t slot);
+/* Adds to `counts`, u64 (n_sources), how many of the first n_slots slots each source has. */
+void psti_order_schedule_count(const struct psti_order_schedule *schedule, uint64_t n_slots,
+                               uint64_t *counts);
+/* Refuses a source that gets slots and has no samples. counts: u64 (n_sources). */
+enum pst_status psti_order_schedule_check(const struct psti_order_schedule *schedule,
+                                          const uint64_t *counts, struct pst_error *err);
 /* Slots of an epoch by the rule `stop`, in whole blocks of `quota` slots; quota 0: any number.
- * counts: u64 (n_sources), samples of each source, 1 or more. */
+ * counts: u64 (n_sources), samples of each source. */
 enum pst_status psti_order_schedule_end(const struct psti_order_schedule *schedule,
                                         const uint64_t *counts, uint32_t quota,
-                                        enum psti_order_stop stop, uint64_t *n_slots,
+                                        enum pst_source_stop stop, uint64_t *n_slots,
                                         struct pst_error *err);
 
 #endif

@@ -26,7 +26,7 @@
     X(pst_item, 144) \
     X(pst_dataset_options, 112) \
     X(pst_field_output, 160) \
-    X(pst_loader_options, 424) \
+    X(pst_loader_options, 456) \
     X(pst_member, 56) \
     X(pst_cuda_info, 96) \
     X(pst_notice, 496) \

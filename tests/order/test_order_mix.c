@@ -51,7 +51,7 @@ static struct mix random_mix(uint64_t *state, uint64_t most_weight)
 }
 
 static enum pst_status try_open(const struct mix *mix, struct psti_order_options options,
-                                uint32_t quota, enum psti_order_stop stop,
+                                uint32_t quota, enum pst_source_stop stop,
                                 struct psti_order **order, struct pst_error *err)
 {
     struct psti_order_mix given = {mix->firsts, mix->weights, mix->n, quota, stop};
@@ -61,7 +61,7 @@ static enum pst_status try_open(const struct mix *mix, struct psti_order_options
 }
 
 static struct psti_order *open_mix(const struct mix *mix, enum pst_order kind, uint64_t seed,
-                                   uint32_t quota, enum psti_order_stop stop)
+                                   uint32_t quota, enum pst_source_stop stop)
 {
     struct psti_order *order = NULL;
     struct pst_error err;
@@ -97,7 +97,7 @@ static void test_prefixes(void **state)
     for (int i = 0; i < 300; i++) {
         struct mix mix = random_mix(&random, 700);
         struct psti_order *order =
-            open_mix(&mix, PST_ORDER_SEQUENTIAL, 0, 1, PSTI_ORDER_STOP_NEVER);
+            open_mix(&mix, PST_ORDER_SEQUENTIAL, 0, 1, PST_SOURCE_STOP_NEVER);
         uint64_t had[SOURCES_MAX] = {0};
         for (uint64_t t = 0; t < 2 * mix.sum + 5; t++) {
             uint64_t sample = psti_order_sample(order, 0, t);
@@ -137,7 +137,7 @@ static void assert_epoch(const struct mix *mix, const struct psti_order *order, 
  * before a source repeats. */
 static void find_ends(const struct mix *mix, uint32_t quota, uint64_t *all, uint64_t *first)
 {
-    struct psti_order *order = open_mix(mix, PST_ORDER_SEQUENTIAL, 0, 1, PSTI_ORDER_STOP_NEVER);
+    struct psti_order *order = open_mix(mix, PST_ORDER_SEQUENTIAL, 0, 1, PST_SOURCE_STOP_NEVER);
     uint64_t had[SOURCES_MAX] = {0};
     bool whole = false, twice = false;
     *all = *first = 0;
@@ -166,14 +166,14 @@ static void test_blocks_and_ends(void **state)
         uint64_t all, first;
         find_ends(&mix, quota, &all, &first);
         struct psti_order *order =
-            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, quota, PSTI_ORDER_STOP_ALL);
+            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, quota, PST_SOURCE_STOP_ALL);
         assert_int_equal(psti_order_n(order), all);
         assert_epoch(&mix, order, (uint64_t)i % 3, quota);
         psti_order_close(&order);
         struct pst_error err;
         struct psti_order_options options = {.kind = PST_ORDER_SHUFFLED};
         enum pst_status status =
-            try_open(&mix, options, quota, PSTI_ORDER_STOP_FIRST, &order, &err);
+            try_open(&mix, options, quota, PST_SOURCE_STOP_FIRST, &order, &err);
         assert_int_equal(status, first ? PST_OK : PST_ERROR_ARGUMENT);
         n_refused += !first;
         if (first)
@@ -192,7 +192,7 @@ static void test_exact(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         memcpy(mix.weights, forms[i], sizeof forms[i]);
-        struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 9, 10, PSTI_ORDER_STOP_ALL);
+        struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 9, 10, PST_SOURCE_STOP_ALL);
         assert_int_equal(psti_order_n(order), 1430); /* 1,000 / 7 blocks, rounded up */
         for (uint64_t p = 0; p < psti_order_n(order); p += 10) {
             int n_first = 0;
@@ -214,7 +214,7 @@ static void test_ties(void **state)
     for (uint32_t k = 0; k < 7; k++)
         counts[k] = 5, wholes[k] = 3;
     struct mix mix = mix_of(7, counts, wholes);
-    struct psti_order *order = open_mix(&mix, PST_ORDER_SEQUENTIAL, 0, 3, PSTI_ORDER_STOP_ALL);
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SEQUENTIAL, 0, 3, PST_SOURCE_STOP_ALL);
     assert_int_equal(psti_order_n(order), 36);
     for (uint64_t p = 0; p < 35; p++)
         assert_int_equal(psti_order_sample(order, 0, p), p % 7 * 5 + p / 7);
@@ -229,7 +229,7 @@ static void test_irrational(void **state)
     uint64_t had[3] = {0}, n = 3000000;
     (void)state;
     memcpy(mix.weights, weights, sizeof weights);
-    struct psti_order *order = open_mix(&mix, PST_ORDER_SEQUENTIAL, 0, 0, PSTI_ORDER_STOP_NEVER);
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SEQUENTIAL, 0, 0, PST_SOURCE_STOP_NEVER);
     double sum = weights[0] + weights[1] + weights[2];
     for (uint64_t t = 0; t < n; t++)
         had[source_of(&mix, psti_order_sample(order, 0, t))]++;
@@ -242,7 +242,7 @@ static void test_irrational(void **state)
 static void test_no_quota(void **state)
 {
     struct mix mix = mix_of(2, (uint64_t[]){300, 100}, (uint64_t[]){1, 1});
-    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 3, 0, PSTI_ORDER_STOP_ALL);
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 3, 0, PST_SOURCE_STOP_ALL);
     int n_even = 0, n_second = 0;
     (void)state;
     assert_int_equal(psti_order_n(order), 599); /* the 300th of the first is slot 598 */
@@ -261,7 +261,7 @@ static void test_no_quota(void **state)
 static void test_endless(void **state)
 {
     struct mix mix = mix_of(2, (uint64_t[]){3, 4}, (uint64_t[]){2, 1});
-    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 3, 6, PSTI_ORDER_STOP_NEVER);
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 3, 6, PST_SOURCE_STOP_NEVER);
     uint64_t n = psti_order_n(order);
     (void)state;
     assert_true(n > ((uint64_t)1 << 62) - 6 && n % 6 == 0);
@@ -285,7 +285,7 @@ static void test_subset(void **state)
     struct psti_order *order = NULL;
     struct pst_error err;
     (void)state;
-    assert_ok(try_open(&mix, options, 4, PSTI_ORDER_STOP_ALL, &order, &err));
+    assert_ok(try_open(&mix, options, 4, PST_SOURCE_STOP_ALL, &order, &err));
     assert_int_equal(psti_order_n(order), 8);
     uint64_t n_first = 0;
     for (uint64_t p = 0; p < 8; p++) {
@@ -298,7 +298,7 @@ static void test_subset(void **state)
     options.n_indices = 4; /* without the third source */
     const uint64_t two[4] = {7, 12, 3, 11};
     options.indices = two;
-    assert_int_equal(try_open(&mix, options, 4, PSTI_ORDER_STOP_ALL, &order, &err),
+    assert_int_equal(try_open(&mix, options, 4, PST_SOURCE_STOP_ALL, &order, &err),
                      PST_ERROR_ARGUMENT);
     assert_non_null(strstr(err.text, "source 2 has no samples"));
 }
@@ -314,9 +314,9 @@ static void test_resume(void **state)
         uint32_t quota = 1 + (uint32_t)random_below(&random, 8);
         uint64_t epoch = random_below(&random, 5);
         struct psti_order *whole =
-            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, quota, PSTI_ORDER_STOP_ALL);
+            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, quota, PST_SOURCE_STOP_ALL);
         struct psti_order *order =
-            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, quota, PSTI_ORDER_STOP_ALL);
+            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, quota, PST_SOURCE_STOP_ALL);
         uint64_t n = psti_order_n(whole), start = random_below(&random, n), next = start;
         uint32_t world_size = 1 + (uint32_t)random_below(&random, 6);
         psti_order_set_batch_size(order, 1 + (uint32_t)random_below(&random, 9));
@@ -339,11 +339,276 @@ static void test_resume(void **state)
     }
 }
 
+/* A source of weight 0 is not drawn, may be empty, and no rule waits for it. */
+static void test_zero(void **state)
+{
+    struct mix mix = mix_of(3, (uint64_t[]){6, 50, 0}, (uint64_t[]){1, 0, 0});
+    (void)state;
+    for (int stop = PST_SOURCE_STOP_ALL; stop <= PST_SOURCE_STOP_FIRST; stop++) {
+        struct psti_order *order =
+            open_mix(&mix, PST_ORDER_SHUFFLED, 3, 2, (enum pst_source_stop)stop);
+        uint32_t seen = 0;
+        assert_int_equal(psti_order_n(order), 6);
+        for (uint64_t p = 0; p < 6; p++)
+            seen |= 1u << psti_order_sample(order, 0, p);
+        assert_int_equal(seen, 63);
+        psti_order_close(&order);
+    }
+    mix.weights[1] = sqrt(2) * 1e-2; /* rounded shares leave a 0 as it is */
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 3, 2, PST_SOURCE_STOP_ALL);
+    for (uint64_t p = 0; p < psti_order_n(order); p++)
+        assert_true(psti_order_sample(order, 0, p) < 56);
+    psti_order_close(&order);
+}
+
+/* What stands in for a bad sample is of its source. */
+static void test_replacements(void **state)
+{
+    uint64_t random = 11;
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        struct mix mix = random_mix(&random, 30);
+        struct psti_order *order =
+            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, 4, PST_SOURCE_STOP_ALL);
+        for (uint64_t p = 0; p < psti_order_n(order); p++) {
+            uint64_t number = random_below(&random, UINT64_MAX >> 33) << 33;
+            uint64_t other = psti_order_replacement(order, 2, p, number);
+            assert_int_equal(source_of(&mix, other),
+                             source_of(&mix, psti_order_sample(order, 2, p)));
+        }
+        psti_order_close(&order);
+    }
+}
+
+/* Changes of weights ----------------------------------------------------------------------------
+ */
+
+enum { CHANGES_MAX = 6 };
+
+static int64_t n_charged;
+
+static bool allow(void *ctx, int64_t more)
+{
+    (void)ctx;
+    n_charged += more;
+    return true;
+}
+
+static bool refuse(void *ctx, int64_t more)
+{
+    (void)ctx;
+    (void)more;
+    return false;
+}
+
+struct changes {
+    uint32_t n;
+    uint64_t places[CHANGES_MAX * 2];
+    double weights[CHANGES_MAX * SOURCES_MAX];
+};
+
+/* Changes at rising places of epochs 0 to 3; sources without samples stay without a weight. */
+static struct changes random_changes(const struct mix *mix, uint64_t n_positions, uint64_t *random)
+{
+    struct changes changes = {.n = (uint32_t)random_below(random, CHANGES_MAX + 1)};
+    uint64_t epoch = 0, position = 0;
+    for (uint32_t i = 0; i < changes.n; i++) {
+        if (random_below(random, 3) == 0) {
+            epoch++;
+            position = 0;
+        }
+        position += random_below(random, n_positions - position);
+        changes.places[i * 2] = epoch;
+        changes.places[i * 2 + 1] = position;
+        for (uint32_t k = 0; k < mix->n; k++)
+            changes.weights[i * mix->n + k] = (double)random_below(random, k == i ? 2 : 9);
+        changes.weights[i * mix->n] += 1;
+    }
+    return changes;
+}
+
+static enum pst_status set_changes(struct psti_order *order, const struct changes *changes,
+                                   struct pst_error *err)
+{
+    return psti_order_set_changes(order, changes->places, changes->weights, changes->n, allow, NULL,
+                                  err);
+}
+
+/* The last change that holds for the block of a position. -1: none of this epoch or before. */
+static int change_at(const struct changes *changes, uint64_t epoch, uint64_t position,
+                     uint32_t quota, uint64_t n)
+{
+    int found = -1;
+    uint64_t block = position / quota * quota;
+    for (uint32_t i = 0; i < changes->n; i++) {
+        uint64_t at_epoch = changes->places[i * 2], at = changes->places[i * 2 + 1];
+        at = (at + quota - 1) / quota * quota;
+        if (at >= n) {
+            at_epoch++;
+            at = 0;
+        }
+        if (at_epoch < epoch || (at_epoch == epoch && at <= block))
+            found = (int)i;
+    }
+    return found;
+}
+
+/* One epoch: since the last change each block has its shares, and a source gives each of its
+ * samples once before one comes again, whatever changed. */
+static void assert_changed(const struct mix *mix, const struct psti_order *order, uint64_t epoch,
+                           const struct changes *changes, uint32_t quota)
+{
+    uint64_t since[SOURCES_MAX] = {0}, had[SOURCES_MAX] = {0}, n = psti_order_n(order), from = 0;
+    uint32_t *times = calloc(mix->n_samples, sizeof *times);
+    int change = change_at(changes, epoch, 0, quota, n);
+    for (uint64_t p = 0; p < n; p++) {
+        int now = change_at(changes, epoch, p, quota, n);
+        if (now != change) {
+            memset(since, 0, sizeof since);
+            change = now;
+            from = p;
+        }
+        uint64_t sample = psti_order_sample(order, epoch, p);
+        times[sample]++;
+        since[source_of(mix, sample)]++;
+        had[source_of(mix, sample)]++;
+        if ((p + 1) % quota)
+            continue;
+        struct mix weighted = *mix;
+        weighted.sum = 0;
+        for (uint32_t k = 0; k < mix->n; k++) {
+            if (change >= 0)
+                weighted.wholes[k] = (uint64_t)changes->weights[(uint32_t)change * mix->n + k];
+            weighted.sum += weighted.wholes[k];
+        }
+        assert_shares(&weighted, since, p + 1 - from);
+        for (uint64_t s = 0; s < mix->n_samples; s++) {
+            uint32_t k = source_of(mix, s);
+            assert_true(times[s] == had[k] / mix->counts[k] ||
+                        times[s] == (had[k] + mix->counts[k] - 1) / mix->counts[k]);
+        }
+    }
+    free(times);
+}
+
+static void test_changes(void **state)
+{
+    uint64_t random = 21;
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        struct mix mix = random_mix(&random, 30);
+        uint32_t quota = 1 + (uint32_t)random_below(&random, 12);
+        struct psti_order *order =
+            open_mix(&mix, PST_ORDER_SHUFFLED, (uint64_t)i, quota, PST_SOURCE_STOP_ALL);
+        uint64_t hash = psti_order_hash(order), n = psti_order_n(order);
+        struct changes changes = random_changes(&mix, n, &random);
+        struct pst_error err;
+        int64_t before = n_charged, nbytes = (int64_t)psti_order_nbytes(order);
+        assert_ok(set_changes(order, &changes, &err));
+        assert_int_equal(psti_order_n(order), n);
+        assert_int_equal(n_charged - before, (int64_t)psti_order_nbytes(order) - nbytes);
+        assert_true((psti_order_hash(order) == hash) == (changes.n == 0));
+        for (uint64_t epoch = 0; epoch < 5; epoch++)
+            assert_changed(&mix, order, epoch, &changes, quota);
+        assert_ok(psti_order_set_changes(order, NULL, NULL, 0, allow, NULL, &err));
+        assert_true(psti_order_hash(order) == hash && n_charged == before);
+        psti_order_close(&order);
+    }
+}
+
+/* Changes that are given one after another make the same order as all at once, and a change leaves
+ * what lies before it. */
+static void test_changes_one_by_one(void **state)
+{
+    uint64_t random = 22;
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        struct mix mix = random_mix(&random, 30);
+        struct psti_order *one = open_mix(&mix, PST_ORDER_SHUFFLED, 1, 4, PST_SOURCE_STOP_ALL);
+        struct psti_order *all = open_mix(&mix, PST_ORDER_SHUFFLED, 1, 4, PST_SOURCE_STOP_ALL);
+        uint64_t n = psti_order_n(all);
+        struct changes changes = random_changes(&mix, n, &random), some = changes;
+        struct pst_error err;
+        for (some.n = 0; some.n < changes.n;) {
+            const uint64_t *place = &changes.places[some.n * 2];
+            uint64_t before[64], n_before = place[1] < 64 ? place[1] : 64;
+            for (uint64_t p = 0; p < n_before; p++)
+                before[p] = psti_order_sample(one, place[0], p);
+            some.n++;
+            assert_ok(set_changes(one, &some, &err));
+            for (uint64_t p = 0; p < n_before; p++)
+                assert_int_equal(psti_order_sample(one, place[0], p), before[p]);
+        }
+        assert_ok(set_changes(all, &changes, &err));
+        assert_true(psti_order_hash(one) == psti_order_hash(all));
+        for (uint64_t p = 0; p < 4 * n; p++)
+            assert_int_equal(psti_order_sample(one, p / n, p % n),
+                             psti_order_sample(all, p / n, p % n));
+        psti_order_close(&one);
+        psti_order_close(&all);
+    }
+}
+
+static void assert_change_refused(struct psti_order *order, const struct changes *changes,
+                                  enum pst_status wanted, const char *words)
+{
+    struct pst_error err;
+    uint64_t hash = psti_order_hash(order);
+    assert_int_equal(set_changes(order, changes, &err), wanted);
+    if (!strstr(err.text, words))
+        fail_msg("'%s' lacks '%s'", err.text, words);
+    assert_true(psti_order_hash(order) == hash);
+}
+
+/* A bad change is refused, and those that were set stay. */
+static void test_changes_refused(void **state)
+{
+    struct mix mix = mix_of(3, (uint64_t[]){8, 8, 0}, (uint64_t[]){1, 1, 0});
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 1, 4, PST_SOURCE_STOP_ALL);
+    const struct changes good = {2, {0, 4, 3, 8}, {1, 3, 0, 1, 0, 0}};
+    struct changes bad = good;
+    struct pst_error err;
+    (void)state;
+    assert_ok(set_changes(order, &good, &err));
+    const double wrong[] = {-1, NAN, INFINITY, 1e-300};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        bad.weights[4] = wrong[i];
+        assert_change_refused(order, &bad, PST_ERROR_ARGUMENT, "source 1 has the weight");
+    }
+    bad = good;
+    bad.weights[3] = 0;
+    assert_change_refused(order, &bad, PST_ERROR_ARGUMENT, "the weights' sum is 0");
+    bad = good;
+    bad.weights[5] = 1;
+    assert_change_refused(order, &bad, PST_ERROR_ARGUMENT, "source 2 has no samples");
+    bad = good;
+    bad.places[3] = 16;
+    assert_change_refused(order, &bad, PST_ERROR_ARGUMENT, "an epoch has 16");
+    bad = good;
+    bad.places[2] = 0;
+    bad.places[3] = 3;
+    assert_change_refused(order, &bad, PST_ERROR_ARGUMENT, "before that of change 0");
+    bad = good;
+    bad.n = 1025;
+    assert_change_refused(order, &bad, PST_ERROR_LIMIT, "1025 changes");
+    bad = good;
+    bad.weights[0] = sqrt(2);
+    assert_int_equal(
+        psti_order_set_changes(order, bad.places, bad.weights, bad.n, refuse, NULL, &err),
+        PST_ERROR_LIMIT);
+    assert_ok(set_changes(order, &good, &err));
+    psti_order_close(&order);
+    struct psti_order_options plain = {.kind = PST_ORDER_SHUFFLED, .n_samples = 4};
+    assert_ok(psti_order_open(&plain, &order, &err));
+    assert_change_refused(order, &good, PST_ERROR_ARGUMENT, "no weights of sources");
+    psti_order_close(&order);
+}
+
 /* Numbers that all machines and releases give. */
 static void test_golden(void **state)
 {
     struct mix mix = mix_of(3, (uint64_t[]){100, 20, 5}, (uint64_t[]){5, 2, 1});
-    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 7, 8, PSTI_ORDER_STOP_ALL);
+    struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 7, 8, PST_SOURCE_STOP_ALL);
     static const uint64_t wanted[16] = {10, 118, 56,  124, 42, 30, 98, 119,
                                         60, 123, 107, 65,  43, 18, 20, 110};
     (void)state;
@@ -354,7 +619,7 @@ static void test_golden(void **state)
 }
 
 static void assert_refused(const struct mix *mix, struct psti_order_options options,
-                           enum psti_order_stop stop, const char *words)
+                           enum pst_source_stop stop, const char *words)
 {
     struct psti_order *order = NULL;
     struct pst_error err;
@@ -369,38 +634,40 @@ static void test_refusals(void **state)
     static const double ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     const struct mix good = mix_of(2, (uint64_t[]){4, 4}, (uint64_t[]){1, 1});
     const struct psti_order_options shuffled = {.kind = PST_ORDER_SHUFFLED};
-    const double wrong[] = {0, -1, NAN, INFINITY, -INFINITY, 1e-300};
+    const double wrong[] = {-1, NAN, INFINITY, -INFINITY, 1e-300};
     struct mix mix = good;
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         mix.weights[1] = wrong[i];
-        assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "source 1 has the weight");
+        assert_refused(&mix, shuffled, PST_SOURCE_STOP_ALL, "source 1 has the weight");
     }
     mix = good;
+    mix.weights[0] = mix.weights[1] = 0;
+    assert_refused(&mix, shuffled, PST_SOURCE_STOP_ALL, "the weights' sum is 0");
     mix.weights[0] = mix.weights[1] = 1.5e308;
-    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "the weights' sum is inf");
-    assert_refused(&good, shuffled, (enum psti_order_stop)3, "stop rule 3 is not known");
+    assert_refused(&mix, shuffled, PST_SOURCE_STOP_ALL, "the weights' sum is inf");
+    assert_refused(&good, shuffled, (enum pst_source_stop)3, "stop rule 3 is not known");
     mix = mix_of(2, (uint64_t[]){4, 0}, (uint64_t[]){1, 1});
-    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "source 1 has no samples");
+    assert_refused(&mix, shuffled, PST_SOURCE_STOP_ALL, "source 1 has no samples");
     mix = mix_of(2, (uint64_t[]){4, 1}, (uint64_t[]){1, 99});
-    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_FIRST, "no whole block of 2 samples");
+    assert_refused(&mix, shuffled, PST_SOURCE_STOP_FIRST, "no whole block of 2 samples");
     mix = mix_of(2, (uint64_t[]){(uint64_t)1 << 61, 4}, (uint64_t[]){1, 60000});
-    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "more than 2^62 positions");
+    assert_refused(&mix, shuffled, PST_SOURCE_STOP_ALL, "more than 2^62 positions");
     mix = good;
     mix.firsts[1] = 9;
-    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "source 1 begins at sample 9");
+    assert_refused(&mix, shuffled, PST_SOURCE_STOP_ALL, "source 1 begins at sample 9");
     mix.firsts[1] = 4;
     mix.firsts[0] = 1;
-    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "source 0 begins at sample 1");
+    assert_refused(&mix, shuffled, PST_SOURCE_STOP_ALL, "source 0 begins at sample 1");
     mix = good;
     mix.n = 0;
-    assert_refused(&mix, shuffled, PSTI_ORDER_STOP_ALL, "0 sources");
+    assert_refused(&mix, shuffled, PST_SOURCE_STOP_ALL, "0 sources");
     struct psti_order_options options = {.kind = PST_ORDER_PAGES};
-    assert_refused(&good, options, PSTI_ORDER_STOP_ALL, "not possible with the page order");
+    assert_refused(&good, options, PST_SOURCE_STOP_ALL, "not possible with the page order");
     options = (struct psti_order_options){.kind = PST_ORDER_SHUFFLED, .weights = ones};
-    assert_refused(&good, options, PSTI_ORDER_STOP_ALL, "not possible with weights of samples");
+    assert_refused(&good, options, PST_SOURCE_STOP_ALL, "not possible with weights of samples");
     options = (struct psti_order_options){.kind = PST_ORDER_SHUFFLED, .repeats = 2};
-    assert_refused(&good, options, PSTI_ORDER_STOP_ALL, "not possible with repeats");
+    assert_refused(&good, options, PST_SOURCE_STOP_ALL, "not possible with repeats");
 }
 
 /* All that decides about the samples is in the hash. */
@@ -414,7 +681,7 @@ static void test_hash(void **state)
     (void)state;
     for (int i = 0; i < 6; i++) {
         const struct mix *used = i < 2 ? &others[i] : &mix;
-        enum psti_order_stop stop = i == 3 ? PSTI_ORDER_STOP_FIRST : PSTI_ORDER_STOP_ALL;
+        enum pst_source_stop stop = i == 3 ? PST_SOURCE_STOP_FIRST : PST_SOURCE_STOP_ALL;
         order = open_mix(used, PST_ORDER_SHUFFLED, 1, i == 4 ? 3 : 6, stop);
         hashes[i] = psti_order_hash(order);
         psti_order_close(&order);
@@ -432,12 +699,23 @@ static void test_hash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prefixes),   cmocka_unit_test(test_blocks_and_ends),
-        cmocka_unit_test(test_exact),      cmocka_unit_test(test_ties),
-        cmocka_unit_test(test_irrational), cmocka_unit_test(test_no_quota),
-        cmocka_unit_test(test_endless),    cmocka_unit_test(test_subset),
-        cmocka_unit_test(test_resume),     cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_blocks_and_ends),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_irrational),
+        cmocka_unit_test(test_no_quota),
+        cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_subset),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_zero),
+        cmocka_unit_test(test_replacements),
+        cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_changes_one_by_one),
+        cmocka_unit_test(test_changes_refused),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,8 +181,7 @@ static uint64_t replacement(const pst_loader *loader, uint64_t epoch, uint64_t p
     uint32_t r[4];
     psti_random4(loader->options.seed, epoch, PSTI_RANDOM_REPLACE, position, attempt, 0, r);
     uint64_t random = ((uint64_t)r[1] << 32) | r[0];
-    uint64_t other = (uint64_t)(((unsigned __int128)random * psti_order_n(loader->order)) >> 64);
-    return psti_order_sample(loader->order, epoch, other);
+    return psti_order_replacement(loader->order, epoch, position, random);
 }
 
 /* No replacement is good. Adds that to worker->err, the error of the last one. */

@@ -10,6 +10,7 @@ from .. import _native
 from ..base import options as _options
 from ..base.public import door
 from ..errors import ArgumentError
+from . import mixture_weights as _weights
 from .dataset import Dataset, _type_text, _view
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Source = Dataset | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 class Mixture(Dataset):
-    """Several data sets as one: the samples of each, one data set after the other, each sample once.
+    """Several data sets as one: the samples of each, one data set after the other, each sample once, or by weights.
 
     Args:
         sources: the data sets, a list or a dict by name. Each is a :class:`Dataset` of any kind, also a view or a mixture, or
@@ -34,6 +35,16 @@ class Mixture(Dataset):
         lacking: what becomes of a field that some sources have and others lack: "error", or "drop": the mixture does not have
             it. A batch has no missing values.
         rename: other names for fields, by source: ``{"web": {"img": "image"}}``; by number where the sources are a list.
+        weights: one for each source, a list or a dict by name, in any unit: how often a :class:`Loader` draws from it. A source
+            gives each of its samples once, in an order of its own, then all of them again. 0: it is not drawn. None: each
+            sample comes once an epoch. :meth:`Loader.set_weights` changes them during a run.
+        stop: when an epoch with weights ends: "all_exhausted", when each source has given all of its samples (the smaller ones
+            some of them again); "first_exhausted", before a source gives a sample again; "endless", never: the epoch goes on
+            until you leave its loop, and ``len(loader)`` is a TypeError. It ends with a whole block of ``quota``.
+        quota: how many positions of the order have exact shares: "batch": each batch of ``batch_size`` samples on any number of
+            ranks; a number: as many, which is what a loader with another ``batch_size`` needs to take its states; "epoch": only
+            the epoch as a whole has them, and batches vary as random draws do. Shares that are no whole numbers are rounded
+            down or up so that all blocks together are right to less than one sample (the largest remainder is carried on).
 
     Fields of one name are one field, and must have one type. Labels keep their numbers where the tables of classes are equal.
     Where tables differ and all classes have names, classes of one name are one: :meth:`class_names` has the joined table, and
@@ -41,6 +52,10 @@ class Mixture(Dataset):
 
     A sample's name is that of its source, "/" and its name there. A mixture within a mixture counts as its own sources, named
     "outer/inner". States of a loader know a mixture by its sources and their order, not by paths or names.
+
+    ``len(mixture)`` counts the samples, whatever their weights; ``len(loader)`` the batches of an epoch by ``stop``. Weights of a
+    mixture within a mixture divide its share, and the outer one needs weights, too; ``stop`` and ``quota`` are the outer one's.
+    A mixture without weights within one that has some is one source. Only a :class:`Loader` draws by weights.
 
     It is a :class:`Dataset` for :class:`Loader`, :class:`TorchDataset`, views and pickles. The data sets that it is made of may
     be closed. The host service does not take mixtures: ``share`` and the host cache are an UnsupportedError. A cache keeps a
@@ -54,8 +69,12 @@ class Mixture(Dataset):
         fields: Sequence[str] | None = None,
         lacking: str = "error",
         rename: Mapping[Any, Mapping[str, str]] | None = None,
+        weights: _weights.Weights | None = None,
+        stop: str = "all_exhausted",
+        quota: int | str = "batch",
     ) -> None:
         names, given = _named(sources)
+        self._rule = _weights.rule(weights, stop, quota, names or [str(i) for i in range(len(given))], names is None)
         if isinstance(fields, str):
             raise ArgumentError(f"fields is a list of names, not {fields!r}")
         if fields is not None and not list(fields):
@@ -72,6 +91,10 @@ class Mixture(Dataset):
         self._take(_native.Dataset.mixture(parts, self._wanted or (), lacking == "drop"))
         self._leaves = self._native.sources()
         self._indices = self._shown = _shown(self._sources)
+        if self._rule.weights is not None:
+            _weights.check_filled(self._shares(), self._shown)
+        elif inner := [self._name_of(i) for i, source in enumerate(self._sources) if _weights.is_weighted(source)]:
+            raise ArgumentError(f"source {inner[0]!r} is a mixture with weights: give this mixture weights, too")
 
     def __reduce__(self) -> tuple[Any, ...]:
         view = None if self._indices is self._shown else self._indices
@@ -122,7 +145,24 @@ class Mixture(Dataset):
         keys: Sequence[Any] = range(len(self._sources)) if self._names is None else self._names
         pairs = zip(keys, self._renames, strict=True)
         rename = {key: dict(zip(names[::2], names[1::2], strict=True)) for key, names in pairs if names}
-        return {"fields": self._wanted, "lacking": self._lacking, "rename": rename or None}
+        found = {"fields": self._wanted, "lacking": self._lacking, "rename": rename or None}
+        if self._rule.weights is None:
+            return found
+        weights = self._rule.weights if self._names is None else dict(zip(self._names, self._rule.weights, strict=True))
+        return {**found, "weights": weights, "stop": self._rule.stop, "quota": self._rule.quota}
+
+    def _shares(self, weights: Any = None) -> list[_weights.Share]:
+        """Returns the shares of a mixture with weights, by other weights if they are given."""
+        names = [self._name_of(i) for i in range(len(self._sources))]
+        given = self._rule.weights if weights is None else _weights.numbers(weights, names, self._names is None)
+        return _weights.shares(self, given or ())
+
+    def _unweighted(self) -> Mixture:
+        """Returns the same samples without weights, each once."""
+        copy: Mixture = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        copy._rule = _weights.Rule(None, _weights.STOPS[0], _weights.QUOTAS[0])
+        return copy
 
     def _name_of(self, i: int) -> str:
         return str(i) if self._names is None else self._names[i]

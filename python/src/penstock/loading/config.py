@@ -27,7 +27,7 @@ from .table import GROUPS, PLAIN, ROWS
 KIND = "penstock loader"
 VERSION = 1
 _ABSENT = "absent"
-_MIXTURE = ("fields", "lacking")
+_MIXTURE = ("fields", "lacking", "weights", "stop", "quota")
 _DATASET = ("path", "labels", "allow_unreadable", "masks", "files", "ignore_labels", "split", "fields")
 
 

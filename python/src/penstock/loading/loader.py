@@ -29,6 +29,7 @@ from . import options as _more
 from . import ragged as _ragged
 from . import state as _loader_state
 from . import stats as _stats
+from . import weights as _weights
 from .make import Maker, place_behind
 from .passes import Pass, exiting, refuse_copies
 
@@ -340,6 +341,7 @@ class Loader(tickets.LikeDataLoader):
         if self._cache_choice:
             _log.info("%s: %s", dataset.path, self._cache_choice)
         self._changes = stages.Changes(given["schedule"], given["share"] is not None)
+        self._weights = _weights.Weights(dataset, self._native_options)
         self._native = self._make_native()
         self._changes.begin(stages.Settings(*self._native.settings()))
         self._live = live.Live() if live.wanted(given["live"]) else None
@@ -361,6 +363,8 @@ class Loader(tickets.LikeDataLoader):
             native = self._make_native_with_cache()
         if any(self._changes.made):
             native.set(*self._changes.made)
+        if self._weights.changes:
+            self._weights.apply(native, self._weights.changes)
         _cache.tell(self._dataset.path, native.stats()["host_reason"])
         return native
 
@@ -385,7 +389,15 @@ class Loader(tickets.LikeDataLoader):
     # Iteration --------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """The number of batches of this rank in a whole epoch: the one under way, else the next one."""
+        """The number of batches of this rank in a whole epoch: the one under way, else the next one.
+
+        TypeError: the data set is a :class:`Mixture` whose epochs are endless.
+        """
+        if self._weights.is_endless:
+            raise TypeError("an epoch of an endless mixture has no number of batches")
+        return self._n_in_epoch()
+
+    def _n_in_epoch(self) -> int:
         if not self._closed:
             if not self._passing:
                 self._follow_schedule(self.epoch)
@@ -465,7 +477,7 @@ class Loader(tickets.LikeDataLoader):
         position = 0 if self._pending is None else self._pending[1]
         rank, world_size, _ = self._ranks_now()
         if position == 0 or self._native.n_batches(position, 0, world_size) == 0:  # then the next epoch
-            return len(self)
+            return self._n_in_epoch()
         return self._native.n_batches(position, rank, world_size)
 
     def _open(self) -> _native.Loader:
@@ -648,6 +660,44 @@ class Loader(tickets.LikeDataLoader):
             self._received[0] = Place(state, here.taken, left)
             self._maker.begin()
 
+    def set_weights(self, weights: Mapping[str, float] | Sequence[float]) -> None:
+        """Changes the weights of the :class:`Mixture` from the next batch on, for a curriculum.
+
+        They hold from the first whole block of the mixture's ``quota`` on: with ``quota="batch"`` that is the next batch that you
+        receive, with "epoch" the next epoch. What was prepared ahead is thrown away. Sources go on with the samples that they
+        have not given in this epoch, and the weights hold in later epochs, too. The length of an epoch stays what the mixture's
+        own weights make it. :meth:`state_dict` has the changes, so a loader of the same mixture goes on with them, on any number
+        of ranks. Ranks that train together make the same call after the same batch. After an error the loader is as before.
+
+        Args:
+            weights: as for :class:`Mixture`, for the sources that it was made of. ArgumentError: it was made without weights.
+        """
+        native = self._open()
+        here = self._received[0]
+        passes = self._passing and not self._over and here.state[0] == self._epoch
+        place = here.state if self._passing else self._pending or (self._next_epoch, 0)
+        changes = self._weights.changed(weights, place[0], place[1], self._dataset.path)
+        if passes and here.state != native.state():  # more is under way than was received
+            self._maker.begin()
+            native.resume(here.state)
+        self._set_changes(changes)
+        if passes:
+            self._maker.begin()
+
+    def _set_changes(self, changes: Sequence[_weights.Change]) -> None:
+        """Makes the order that of these changes, and tells the places that are kept."""
+        if tuple(changes) == self._weights.changes:
+            return
+        native, i = self._open(), _loader_state.KEYS.index("order_hash")
+        self._weights.apply(native, changes)
+
+        def told(state: State) -> State:
+            return (*state[:i], native.state()[i], *state[i + 1 :]) if state else state
+
+        self._received[0] = self._received[0]._replace(state=told(self._received[0].state))
+        self._pending = self._pending and told(self._pending)
+        self._began = self._began and told(self._began)
+
     def _follow_schedule(self, epoch: int) -> None:
         """An epoch is going to begin: sets what the plan's schedule has for it, unless that was done already."""
         n_begun = self._changes.n_begun(epoch)
@@ -682,7 +732,8 @@ class Loader(tickets.LikeDataLoader):
         """Returns the place after the last batch received, with the identity of the samples: numbers and texts for JSON.
 
         After the last batch of an epoch, the state is the beginning of the next epoch, even inside the loop. What
-        :meth:`set` or a plan's schedule has set is part of it, and how many batches :meth:`skip_batch` went past.
+        :meth:`set`, :meth:`set_weights` or a plan's schedule has set is part of it, and how many batches :meth:`skip_batch` went
+        past.
         """
         if self._pending is not None:
             state: State = self._pending
@@ -691,7 +742,7 @@ class Loader(tickets.LikeDataLoader):
             if not self._passing:
                 state = (self._next_epoch, 0, *state[2:])
         skipped = {_SKIPPED: self._n_skipped} if self._n_skipped else {}
-        return {**_loader_state.to_state(state, self._known()), **self._changes.to_state(), **skipped}
+        return {**_loader_state.to_state(state, self._known()), **self._changes.to_state(), **self._weights.to_state(), **skipped}
 
     def load_state_dict(self, state: Mapping[str, Any], *, strict: bool = False) -> None:
         """Sets the place of the next ``for`` to that of ``state``, also with another batch size or world size.
@@ -700,8 +751,12 @@ class Loader(tickets.LikeDataLoader):
         samples (:attr:`Dataset.samples_identity`), another seed or order. Other transforms, mix or views, and states of an
         older Penstock, which do not say whose samples they count, give a warning; with ``strict`` an error, too.
         """
-        mine = dict(zip(_loader_state.KEYS, self._native.state(), strict=True))
-        state = _loader_state.place(state, mine, self._known(), self._dataset.path, strict=strict)
+        former = self._weights.changes
+        try:
+            state = self._checked(state, strict)
+        except PenstockError:
+            self._set_changes(former)
+            raise
         pending = tuple(state[key] for key in _loader_state.KEYS)
         settings, stage = self._changes.of_state(state)
         self._n_skipped = _options.count(_SKIPPED, state.get(_SKIPPED, 0), 0, 2**64 - 1)
@@ -710,6 +765,12 @@ class Loader(tickets.LikeDataLoader):
         self._changes.made, self._changes.stage = settings, stage
         self._pending, self._loaded = pending, True
         self._began = None
+
+    def _checked(self, state: Mapping[str, Any], strict: bool) -> dict[str, Any]:
+        """Returns a state that this loader can take, with the changes of weights that it has."""
+        self._set_changes(self._weights.of_state(state, self._dataset.path))
+        mine = dict(zip(_loader_state.KEYS, self._native.state(), strict=True))
+        return _loader_state.place(state, mine, self._known(), self._dataset.path, strict=strict)
 
     # Configuration ----------------------------------------------------------------------------------
 
@@ -803,7 +864,8 @@ class Loader(tickets.LikeDataLoader):
     def __repr__(self) -> str:
         order = _more.ORDERS[self._native_options["order"]]
         try:
-            ranks = "{} batches, epoch {}, rank {} of {} ({})".format(len(self), self.epoch, *self._ranks_now())
+            n = "endless" if self._weights.is_endless else f"{len(self)} batches"
+            ranks = "{}, epoch {}, rank {} of {} ({})".format(n, self.epoch, *self._ranks_now())
         except ArgumentError as error:  # from a launcher's variables
             ranks = f"epoch {self.epoch}, no rank: {error.text}"
         return (
@@ -818,7 +880,7 @@ class Loader(tickets.LikeDataLoader):
         """Ends the threads and frees the memory that no batch holds. Batches stay valid."""
         if not self._closed and self._native.pid == os.getpid():
             with contextlib.suppress(ArgumentError):  # from a launcher's variables
-                len(self)
+                self._n_in_epoch()
             with contextlib.suppress(PenstockError):  # of a damaged index; state_dict() reports it
                 self._known()
             self._final = (self._native.stats(), self.quarantine)

@@ -10,7 +10,9 @@ from .. import transforms as _transforms
 from ..base import options as _options
 from ..caching import cache as _cache
 from ..data import image
+from ..data import mixture_weights as _weights
 from ..data.dataset import Dataset
+from ..data.mixture import Mixture
 from ..errors import ArgumentError
 from ..transforms import plain as _plain
 from ..transforms.base import chain
@@ -176,6 +178,19 @@ def add_subset(given: Mapping[str, Any], dataset: Dataset, options: dict[str, An
         options["weights"] = weights
 
 
+def add_weights(dataset: Dataset, options: dict[str, Any]) -> None:
+    """By which shares the sources of a mixture are drawn."""
+    import numpy as np
+
+    if not isinstance(dataset, Mixture) or not _weights.is_weighted(dataset):
+        return
+    found = dataset._shares()
+    _weights.check_filled(found, options.get("indices"))
+    options["source_weights"] = np.array([share.weight for share in found], np.float64)
+    options["source_firsts"] = np.array([share.first for share in found], np.uint64)
+    options.update(dataset._rule.to_options(options["batch_size"]))
+
+
 def _sound_chains(
     given: Mapping[str, Any], dataset: Dataset, ops: list[_transforms.Transform]
 ) -> dict[str, list[_transforms.Transform]]:
@@ -283,5 +298,6 @@ def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[st
     add_forms(given, options)
     add_gpu(given, options)
     add_subset(given, dataset, options)
+    add_weights(dataset, options)
     add_repeats(given, options)
     return options

@@ -121,4 +121,4 @@ def _compare(state: Mapping[str, Any], mine: Facts, path: str, *, strict: bool) 
     if doubt and strict:
         raise ArgumentError(doubt, dataset=path)
     if doubt:
-        warnings.warn(f"{doubt} (strict=True refuses such a state)", stacklevel=4)
+        warnings.warn(f"{doubt} (strict=True refuses such a state)", stacklevel=5)

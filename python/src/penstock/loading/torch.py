@@ -14,6 +14,7 @@ from ..base import options
 from ..base.counters import Counters
 from ..base.public import door
 from ..data.dataset import Dataset
+from ..data.mixture_weights import is_weighted
 from ..errors import ArgumentError
 from . import table, tuples
 from .loader import Loader
@@ -70,6 +71,11 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
             )
         indices = flat.pop("indices")
         shown = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+        if is_weighted(shown):
+            raise ArgumentError(
+                "the mixture has weights, by which a Loader draws; with a TorchDataset torch's sampler says which samples come: "
+                "give it a mixture without weights, and torch a WeightedRandomSampler"
+            )
         own = {"seed": seed, "transforms": transforms, "output": "torch" if output == "auto" else output}
         flat.update(own, num_workers=0, rank=0, world_size=1, dataset=shown if indices is None else shown.subset(indices))
         self._loader = Loader._of(flat)

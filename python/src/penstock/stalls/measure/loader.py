@@ -17,6 +17,7 @@ from ...base.outputs import need_room
 from ...caching.cache import Cache
 from ...data import opening
 from ...data.items import kept_nbytes
+from ...data.mixture_weights import unweighted
 from ...errors import ArgumentError, PenstockError
 from ...loading import options as _loader_options
 from ...loading import table
@@ -119,7 +120,7 @@ class LoaderSubject:
 
     def _loader(self, **changes: Any) -> Loader:
         base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "pad_epoch": True}
-        base.update(cache=None, cache_plan=None)
+        base.update(cache=None, cache_plan=None, dataset=unweighted(self.given["dataset"]))
         if "cache" not in changes:
             base["cache_form"] = "stored"
         loader = Loader._of({**base, **changes})

@@ -1,0 +1,12 @@
+/* loader_sources.h - weights of a mixture's sources. */
+#ifndef PST_LOADER_LOADER_SOURCES_H
+#define PST_LOADER_LOADER_SOURCES_H
+
+#include "order/order.h"
+
+/* Checks the options about sources, and makes the order's of them; mix->n_sources is 0 without
+ * weights. *firsts is the caller's to free by psti_free, once the order is open. */
+enum pst_status psti_loader_sources_read(pst_loader *loader, struct psti_order_mix *mix,
+                                         uint64_t **firsts, struct pst_error *err);
+
+#endif
