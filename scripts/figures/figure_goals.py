@@ -137,14 +137,17 @@ def shared(kind: str, *, n_times: bool) -> list[float]:
     return [rate("penstock_share", n) / (n * rate(kind, 1) if n_times else rate(kind, n)) for n in (2, 4, 8)]
 
 
+MIX = "mix_granite_rapids"
+
+
 def mixes(group: str) -> list[float]:
-    found = [views_plans.mix_ratio(setting) for name, _, setting in views_plans.settings_of(results("mix_zen4")) if name == group]
+    found = [views_plans.mix_ratio(setting) for name, _, setting in views_plans.settings_of(results(MIX)) if name == group]
     return [ratio for ratio in found if ratio]
 
 
 def plan_cells() -> list[float]:
     """The part of the cells whose prediction is within 5 %, in percent."""
-    errors = [abs(error) for each in views_plans.plan_errors(results("mix_zen4")).values() for error in each]
+    errors = [abs(error) for each in views_plans.plan_errors(results(MIX)).values() for error in each]
     return [100 * sum(error <= 0.05 for error in errors) / len(errors)]
 
 
@@ -162,7 +165,7 @@ def end_to_end_means(name: str, *, raw: bool = True) -> list[float]:
 
 def planned(group: str) -> list[float]:
     """What plans take, over the files as they are."""
-    found = views_plans.settings_of(results("mix_zen4"))
+    found = views_plans.settings_of(results(MIX))
     return [views_plans.plan_ratio(setting) for name, _, setting in found if name.startswith(group)]
 
 
