@@ -275,6 +275,16 @@ struct pst_pack_options {
      * their own bits; other channels or bits may differ by rounding. Every other chain sees smaller
      * images than before. Not with a plan, in place, or when resuming. 0: no. */
     uint32_t resize;
+    /* Packing by several processes, which see the same file system: part number `part` of n_parts,
+     * counted from 1. The source is cut into planned shards by the lengths of its items, and the
+     * part packs every n_parts-th of them that is not packed yet. The plan lies in the destination;
+     * it is made if there is none, and refused if it is of another source or of other options. Any
+     * n_parts will do, also another one than before. Once no planned shard is missing, pst_merge
+     * makes the data set, byte for byte the one that a single process makes. writer.mode: CREATE.
+     * 0: not in parts. */
+    uint32_t part, n_parts;
+    /* Only makes the plan of shards. */
+    bool prepare;
 };
 
 /* The result of pst_pack. Bytes are those of stored items. */
@@ -299,6 +309,9 @@ struct pst_pack_report {
     uint32_t n_kept_files, n_files;
     bool waits;
     uint64_t n_resized; /* samples whose images became smaller (options.resize) */
+    /* In parts: planned shards of this part, or with `prepare` of all; and those of them that were
+     * packed before. */
+    uint32_t n_shards, n_shards_before;
 };
 
 /* Packs a folder, or a data set, into a data set. The order of samples is the source's and does
@@ -324,6 +337,30 @@ PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destina
                                          const struct pst_pack_options *options,
                                          struct pst_pack_report *report, size_t report_nbytes,
                                          struct pst_error *err);
+
+/* Makes one data set of what the parts of a pack have packed (struct pst_pack_options, n_parts), and
+ * removes the plan. Checks the sums of plan, indexes and records, and that no planned shard is
+ * missing; the items' own bytes are not read (pst_verify does that). May be interrupted at any time
+ * and run again; where it was done before, there is nothing to do.
+ *
+ * path: the destination of the parts.
+ * progress: called after each planned shard; a return other than 0 cancels. NULL: nobody wants it.
+ * ctx: for progress.
+ * report: receives n_samples, n_files, and n_resumed, the samples that were merged before. NULL:
+ *     nobody wants it.
+ * report_nbytes: sizeof *report; 0 with NULL.
+ *
+ * PST_ERROR_INCOMPLETE: planned shards are missing; the text says how many.
+ * PST_ERROR_NOT_FOUND: nothing was packed in parts there. PST_ERROR_BUSY: another writer is at work.
+ * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_TRUNCATED, PST_ERROR_VERSION: plan or shards are
+ *     damaged or do not belong together.
+ * PST_ERROR_EXISTS: another file has the name of a shard, or another process merged meanwhile.
+ * PST_ERROR_CANCELLED, PST_ERROR_IO, PST_ERROR_NO_SPACE, PST_ERROR_MEMORY.
+ *
+ * progress is called by the calling thread. Any thread. */
+PST_WARN_UNUSED enum pst_status pst_merge(const char *path, pst_progress_fn progress, void *ctx,
+                                          struct pst_pack_report *report, size_t report_nbytes,
+                                          struct pst_error *err);
 
 /* Changes in which forms a finished data set stores its images, in place. Only samples that must
  * change are written anew, and only files that hold one of them; the others are not touched. Order,

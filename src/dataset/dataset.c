@@ -21,6 +21,7 @@
 #include "base/files/read.h"
 #include "base/files/stamp.h"
 #include "format/format_container.h"
+#include "format/format_parts.h"
 
 #include <penstock/index.h>
 
@@ -90,7 +91,8 @@ bool psti_dataset_means_containers(const char *path)
     psti_format_shard_name(0, shard);
     /* Directories are read last: a packed data set may have many shards. */
     return path != NULL && !exists_in(path, PSTI_INDEX_NAME) &&
-           !exists_in(path, PSTI_JOURNAL_NAME) && !exists_in(path, shard) &&
+           !exists_in(path, PSTI_JOURNAL_NAME) && !exists_in(path, PSTI_PARTS_NAME) &&
+           !exists_in(path, shard) &&
            psti_containers_list_is_meant(path);
 }
 
@@ -152,6 +154,9 @@ static enum pst_status open_path(const char *path, const struct pst_dataset_opti
             status = psti_dataset_open_folder(clean, &full, out, err);
         else if (exists_in(clean, PSTI_INDEX_NAME))
             status = psti_dataset_open_index(clean, out, err);
+        else if (exists_in(clean, PSTI_PARTS_NAME))
+            status = psti_fail(err, PST_ERROR_INCOMPLETE, "dataset",
+                               "it is packed in parts, which `penstock merge` makes a data set of");
         else if (exists_in(clean, PSTI_JOURNAL_NAME))
             status = psti_fail(err, PST_ERROR_INCOMPLETE, "dataset",
                                "its writer was interrupted before it finished: resume it (the same "

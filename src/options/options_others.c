@@ -161,6 +161,9 @@ static const struct pst_member pack_members[] = {
     NUMBER(PACK, add_classes, ROWS),
     POINTER(PACK, plan, ROWS),
     NUMBER(PACK, resize, ROWS),
+    NUMBER(PACK, part, JOB),
+    NUMBER(PACK, n_parts, JOB),
+    NUMBER(PACK, prepare, JOB),
 };
 
 static const struct pst_member verify_members[] = {

@@ -11,6 +11,7 @@
 #include "dataset/dataset.h"
 #include "verify/verify.h"
 #include "writer/writer.h"
+#include "writer/writer_parts.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -33,11 +34,13 @@ struct pack {
     const struct pst_pack_options *options;
     struct psti_pack_plan plan;
     pst_writer *writer;
+    struct psti_writer_parts *parts; /* NULL: one process packs all */
     pst_dataset *source;
     struct psti_pack_slot *slots; /* [window], a ring */
     uint32_t window;
     uint64_t n_dispatched, n_taken; /* samples given to workers and taken back, in ring order */
-    uint64_t next_sample, n_samples;
+    uint64_t next_sample, n_samples; /* the next sample of the source, and the end of those to pack */
+    uint64_t n_total;                /* samples to pack, for progress */
     uint64_t n_passed;       /* samples of the source before the end of those stored already */
     struct psti_queue queue; /* slots to prepare */
     pthread_mutex_t lock;
@@ -51,7 +54,7 @@ struct pack {
     uint32_t n_claimed; /* threads that have taken their decoder and jpeg; guarded by lock */
     struct pst_pack_report report;
     struct pst_pack_report kept; /* the report at the writer's last commit */
-    uint32_t i_shard;            /* in place: of the next sample */
+    uint32_t i_shard;            /* in place, or planned: of the next sample */
     int64_t next_progress_ns;
 };
 
@@ -79,7 +82,7 @@ static enum pst_status progress(struct pack *pack, bool now, struct pst_error *e
         return PST_OK;
     pack->next_progress_ns = ns + PROGRESS_NS;
     struct pst_progress p = {.n_done = pack->report.n_samples + pack->report.n_bad,
-                             .n_total = pack->n_samples,
+                             .n_total = pack->n_total,
                              .nbytes_in = pack->report.nbytes_in,
                              .nbytes_out = pack->report.nbytes_out};
     if (pack->options->progress(pack->options->ctx, &p) == 0)
@@ -211,7 +214,7 @@ static enum pst_status count_sample(struct pack *pack, const struct psti_pack_sl
     report->restored_jpeg_nbytes += slot->restored_jpeg_nbytes;
     report->n_not_original += slot->n_not_original;
     report->n_resized += slot->is_resized;
-    if (psti_writer_is_committed(pack->writer))
+    if (pack->parts == NULL && psti_writer_is_committed(pack->writer))
         pack->kept = *report;
     if (slot->n_kept_jpeg == 0 || pack->options->kept_jpeg == NULL ||
         pack->options->kept_jpeg(pack->options->ctx, slot->name, &slot->why_kept) == 0)
@@ -233,7 +236,7 @@ static enum pst_status put_in_place(struct pack *pack, struct psti_pack_slot *sl
         return psti_writer_rewrite_adopt(pack->writer, slot->n_adopted, err);
     }
     enum pst_status status =
-        slot->begins_shard ? psti_writer_rewrite_begin(pack->writer, err) : PST_OK;
+        slot->begins_shard ? psti_writer_begin_shard(pack->writer, err) : PST_OK;
     if (status == PST_OK)
         status = psti_writer_rewrite_add(pack->writer, &sample, err);
     if (status == PST_OK)
@@ -241,6 +244,21 @@ static enum pst_status put_in_place(struct pack *pack, struct psti_pack_slot *sl
     if (status == PST_OK && slot->ends_shard)
         status = psti_writer_rewrite_end(pack->writer, err);
     return status;
+}
+
+/* Adds a sample to a new data set or an append, at the start of a planned shard to a new one. */
+static enum pst_status put_next(struct pack *pack, uint64_t number, const struct pst_sample *sample,
+                                struct pst_error *err)
+{
+    const struct psti_pack_plan *plan = &pack->plan;
+    bool begins = false;
+    while (pack->parts == NULL && plan->n_shards > 0 &&
+           number >= plan->first_sample[pack->i_shard + 1]) {
+        pack->i_shard++;
+        begins = true;
+    }
+    enum pst_status status = begins ? psti_writer_begin_shard(pack->writer, err) : PST_OK;
+    return status == PST_OK ? pst_writer_add(pack->writer, sample, err) : status;
 }
 
 static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot,
@@ -258,7 +276,7 @@ static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot
         pst_error_clear(&slot->err);
         status = slot->sample < pack->n_passed
                      ? psti_pack_resume_passed(pack->writer, &sample, &is_new, &slot->err)
-                     : pst_writer_add(pack->writer, &sample, &slot->err);
+                     : put_next(pack, slot->sample, &sample, &slot->err);
         if (status != PST_OK && is_bad_sample(status, true)) {
             struct pst_item item;
             bool has_item = pst_dataset_item(pack->source, slot->sample, 0, 0, &item, sizeof item,
@@ -346,10 +364,13 @@ static void stop(struct pack *pack)
         for (uint32_t i = 0; i < pack->window; i++)
             psti_pack_slot_free(&pack->slots[i], pack->plan.n_fields);
     psti_free(pack->slots);
+    pack->slots = NULL;
 }
 
 static enum pst_status with_workers(struct pack *pack, struct pst_error *err)
 {
+    pack->n_dispatched = pack->n_taken = pack->held_nbytes = 0;
+    pack->n_threads = pack->n_claimed = 0;
     enum pst_status status = psti_queue_init(&pack->queue, 4 * MAX_WORKERS, err);
     if (status != PST_OK)
         return status;
@@ -378,17 +399,115 @@ static void count_what_is_kept(struct pack *pack)
     pack->report.n_bad = n_bad;
 }
 
+/* Parts --------------------------------------------------------------------- */
+
+/* Packs one planned shard into a data set of its own. */
+static enum pst_status pack_shard(struct pack *pack, uint32_t i_shard, struct pst_error *err)
+{
+    struct psti_pack_plan *plan = &pack->plan;
+    enum pst_status status = psti_writer_parts_begin(
+        pack->parts, i_shard, plan->fields, plan->n_fields, pack->options->writer, &pack->writer, err);
+    pack->next_sample = plan->first_sample[i_shard];
+    pack->n_samples = plan->first_sample[i_shard + 1];
+    if (status == PST_OK)
+        status = psti_pack_plan_classes(plan, pack->writer, err);
+    if (status == PST_OK && plan->has_mix)
+        psti_writer_set_mark(pack->writer, psti_pack_assign_mark(plan));
+    if (status == PST_OK)
+        status = with_workers(pack, err);
+    if (status == PST_OK)
+        status = psti_writer_parts_end(pack->parts, i_shard, &pack->writer, err);
+    if (status == PST_OK) {
+        pack->kept = pack->report;
+        return PST_OK;
+    }
+    psti_writer_parts_undo(pack->parts, &pack->writer);
+    uint64_t n_bad = pack->report.n_bad;
+    pack->report = pack->kept;
+    pack->report.n_bad = n_bad;
+    return status;
+}
+
+/* Packs those planned shards of this part that are not packed. */
+static enum pst_status pack_part(struct pack *pack, struct pst_error *err)
+{
+    const struct psti_pack_plan *plan = &pack->plan;
+    const uint32_t n_parts = pack->options->n_parts;
+    struct pst_pack_report *report = &pack->report;
+    enum pst_status status = PST_OK;
+    pack->n_total = 0;
+    for (uint64_t i = pack->options->part - 1; i < plan->n_shards; i += n_parts) {
+        report->n_shards++;
+        pack->n_total += plan->first_sample[i + 1] - plan->first_sample[i];
+    }
+    for (uint64_t i = pack->options->part - 1; status == PST_OK && i < plan->n_shards;
+         i += n_parts) {
+        int64_t n_there;
+        status = psti_writer_parts_look(pack->parts, (uint32_t)i, &n_there, err);
+        if (status == PST_OK && n_there >= 0) {
+            report->n_shards_before++;
+            report->n_samples += (uint64_t)n_there;
+            report->n_resumed += (uint64_t)n_there;
+            pack->n_total -= plan->first_sample[i + 1] - plan->first_sample[i] - (uint64_t)n_there;
+            pack->kept = *report;
+            status = progress(pack, false, err);
+        } else if (status == PST_OK) {
+            pack->kept = *report;
+            status = pack_shard(pack, (uint32_t)i, err);
+        }
+    }
+    if (status == PST_OK && pack->options->progress != NULL)
+        (void)progress(pack, true, NULL);
+    return status;
+}
+
+static enum pst_status pack_in_parts(struct pack *pack, const char *destination,
+                                     struct pst_error *err)
+{
+    const struct pst_pack_options *options = pack->options;
+    struct psti_parts plan;
+    enum pst_status status =
+        psti_pack_cut_describe(&pack->plan, options->writer->shard_nbytes, &plan, err);
+    if (status == PST_OK)
+        status = psti_writer_parts_open(destination, &plan, pack->plan.first_sample, &pack->parts,
+                                        err);
+    if (status == PST_OK && options->prepare)
+        pack->report.n_shards = plan.n_shards;
+    else if (status == PST_OK)
+        status = pack_part(pack, err);
+    if (status != PST_OK)
+        psti_error_set_dataset(err, destination);
+    psti_writer_parts_close(&pack->parts);
+    return status;
+}
+
+/* Whole --------------------------------------------------------------------- */
+
+/* Plans the shards of a new data set. One that was begun goes on in the shard of its last sample. */
+static enum pst_status plan_shards(struct pack *pack, struct pst_error *err)
+{
+    return pack->plan.appends
+               ? PST_OK
+               : psti_pack_cut(&pack->plan, pack->options->writer->shard_nbytes, err);
+}
+
 static enum pst_status pack_into(struct pack *pack, const char *destination, struct pst_error *err)
 {
     const struct pst_pack_options *options = pack->options;
     enum pst_status status =
         psti_pack_plan_make(&pack->plan, pack->source, destination, options, err);
+    if (status == PST_OK)
+        status = plan_shards(pack, err);
     if (status != PST_OK)
         return status;
+    if (options->prepare || options->n_parts > 0)
+        return pack_in_parts(pack, destination, err);
     status = pst_writer_open(destination, pack->plan.fields, pack->plan.n_fields, options->writer,
                              &pack->writer, err);
     if (status == PST_OK && options->writer->mode == PST_WRITER_RESUME)
         status = psti_pack_resume_check(&pack->plan, pack->writer, &pack->n_passed, err);
+    while (pack->plan.n_shards > 0 && pack->n_passed > pack->plan.first_sample[pack->i_shard + 1])
+        pack->i_shard++; /* to the shard of the last sample that is stored */
     if (status == PST_OK)
         status = psti_pack_plan_classes(&pack->plan, pack->writer, err);
     if (status == PST_OK && pack->plan.has_mix)
@@ -455,6 +574,24 @@ static enum pst_status check_apart(const pst_dataset *source, const char *destin
     return status;
 }
 
+static enum pst_status check_parts(const struct pst_pack_options *options, struct pst_error *err)
+{
+    if (options->n_parts == 0 && options->part == 0 && !options->prepare)
+        return PST_OK;
+    if (options->n_parts > 0 && options->prepare)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "prepare makes a plan of shards only: it goes without part and n_parts");
+    if (!options->prepare && (options->part == 0 || options->part > options->n_parts))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "part is %u of n_parts %u: they count from 1", options->part,
+                         options->n_parts);
+    return options->writer->mode == PST_WRITER_CREATE
+               ? PST_OK
+               : psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                           "only a new data set is packed in parts, and a part goes on without "
+                           "being told to resume");
+}
+
 /* Reads the options into `filled` and `writer`. */
 static enum pst_status take_options(const struct pst_pack_options *options,
                                     struct pst_pack_options *filled,
@@ -474,7 +611,7 @@ static enum pst_status take_options(const struct pst_pack_options *options,
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "forms is NULL, n_forms is %u",
                          filled->forms == NULL ? filled->n_forms : filled->n_mask_forms);
     filled->writer = writer;
-    return PST_OK;
+    return check_parts(filled, err);
 }
 
 /* Opens the source and tells the caller of it. */
@@ -484,7 +621,7 @@ static enum pst_status open_source(struct pack *pack, const char *source, struct
     enum pst_status status = pst_dataset_open(source, options->source, &pack->source, err);
     if (status != PST_OK)
         return status;
-    pack->n_samples = pst_dataset_count(pack->source);
+    pack->n_samples = pack->n_total = pst_dataset_count(pack->source);
     pack->report.n_skipped = pst_dataset_n_skipped(pack->source);
     if (options->source_opened != NULL && options->source_opened(options->ctx, pack->source) != 0)
         status = psti_fail(err, PST_ERROR_CANCELLED, "pack", "cancelled before the first sample");
@@ -576,6 +713,9 @@ enum pst_status pst_repack(const char *path, const struct pst_pack_options *opti
     if (path == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "the path of the data set is NULL");
     enum pst_status status = take_options(options, &filled, &writer, err);
+    if (status == PST_OK && (filled.n_parts > 0 || filled.prepare))
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                           "a change in place is made by one process, not in parts");
     if (status == PST_OK && filled.plan == NULL && filled.n_forms + filled.n_mask_forms == 0)
         status =
             psti_fail(err, PST_ERROR_ARGUMENT, "pack", "a change in place needs a plan, or forms");

@@ -47,11 +47,11 @@ struct psti_pack_plan {
     struct psti_pack_mix mix;
     uint32_t mix_field; /* of the destination */
     uint32_t *way_of;   /* [samples of the source]: number of the way in `mix`, plus 1; 0: none */
-    /* A change in place. */
+    /* A change in place, or a new data set whose shards are planned (pack_cut.c). */
     bool in_place;
-    uint8_t *stays;         /* [samples]: 1 if the sample stays as it is */
+    uint8_t *stays;         /* [samples], in place: 1 if the sample stays as it is */
     uint64_t *first_sample; /* [n_shards + 1]: of each shard; the last entry is their number */
-    uint32_t n_shards;
+    uint32_t n_shards;      /* 0: shards end where the writer's options say */
 };
 /* PST_ERROR_ARGUMENT: the path means files of others, such as tars, into which nothing is written.
  * It is found by names alone. */
@@ -96,6 +96,18 @@ enum pst_status psti_pack_assign(struct psti_pack_plan *plan,
 enum pst_status psti_pack_assign_in_place(struct psti_pack_plan *plan, struct pst_error *err);
 /* Returns a number that names what the plan and the options do; never 0. */
 uint64_t psti_pack_assign_mark(const struct psti_pack_plan *plan);
+
+/* The plan of shards (pack_cut.c)
+ * ----------------------------------------------------------------------------- */
+
+/* Cuts the source into planned shards of at most `shard_nbytes`, by what its items would take. A
+ * planned shard has at least one sample, and one is planned of a source without samples. */
+enum pst_status psti_pack_cut(struct psti_pack_plan *plan, uint64_t shard_nbytes,
+                              struct pst_error *err);
+/* Fills in the plan as a file states it, without a token. */
+struct psti_parts;
+enum pst_status psti_pack_cut_describe(const struct psti_pack_plan *plan, uint64_t shard_nbytes,
+                                       struct psti_parts *parts, struct pst_error *err);
 
 /* PLI (pack_pli.c)
  * --------------------------------------------------------------------------------------- */

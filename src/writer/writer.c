@@ -104,7 +104,7 @@ static enum pst_status put_item(pst_writer *writer, uint32_t i_field, uint8_t va
     struct psti_record record = {.i_field = (uint16_t)i_field,
                                  .variant = variant,
                                  .form = (uint8_t)item->form,
-                                 .sample = writer->n_samples,
+                                 .sample = writer->first_sample + writer->n_samples,
                                  .nbytes = item->nbytes,
                                  .checksum = item->checksum};
     uint8_t head[PSTI_RECORD_NBYTES];

@@ -32,6 +32,10 @@ enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_v
 enum pst_status psti_writer_read_item(const pst_writer *writer, const struct pst_item *item,
                                       size_t nbytes, void *out, bool *found, struct pst_error *err);
 
+/* Lets the next item begin a new shard. In a change in place each shard is begun so, or adopted, in
+ * the order of their numbers. */
+enum pst_status psti_writer_begin_shard(pst_writer *writer, struct pst_error *err);
+
 /* A change in place (writer_rewrite.c)
  * -------------------------------------------------------------------------
  *
@@ -53,8 +57,6 @@ enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_fiel
                                          pst_writer **out, struct pst_error *err);
 /* True if the shard of the next sample was adopted in part: adopt the rest. Only after open. */
 bool psti_writer_rewrite_is_adopting(const pst_writer *writer);
-/* Begins the next shard. Each shard is begun, or adopted, in the order of their numbers. */
-enum pst_status psti_writer_rewrite_begin(pst_writer *writer, struct pst_error *err);
 /* Adds the next sample to it, as pst_writer_add does. */
 enum pst_status psti_writer_rewrite_add(pst_writer *writer, const struct pst_sample *sample,
                                         struct pst_error *err);

@@ -133,6 +133,82 @@ enum pst_status psti_writer_unlink(const struct psti_writer_dir *dir, const char
     return PST_OK;
 }
 
+enum pst_status psti_writer_link(const struct psti_writer_dir *dir, const char *from,
+                                 const char *to, bool *taken, struct pst_error *err)
+{
+    *taken = false;
+    if ((psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1)
+                                      : linkat(dir->fd, from, dir->fd, to, 0)) == 0)
+        return PST_OK;
+    bool has_links =
+        errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK;
+    int failed = errno;
+    *taken = failed == EEXIST || (!has_links && psti_writer_exists(dir, to));
+    if (*taken)
+        return PST_OK;
+    return has_links ? fail_at(err, failed, dir, to, -1, "cannot put the file in place")
+                     : psti_writer_rename(dir, from, to, err);
+}
+
+enum pst_status psti_writer_make_folder(const struct psti_writer_dir *dir, const char *name,
+                                        struct pst_error *err)
+{
+    if ((psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : mkdirat(dir->fd, name, 0777)) != 0)
+        return fail_at(err, errno, dir, name, -1, "cannot make the folder");
+    return PST_OK;
+}
+
+/* Removes what is in a folder. `depth` counts the levels of folders that it may have. */
+static enum pst_status remove_entries(const struct psti_writer_dir *dir, int depth,
+                                      struct pst_error *err);
+
+static enum pst_status remove_folder(const struct psti_writer_dir *dir, const char *name, int depth,
+                                     struct pst_error *err)
+{
+    char path[PATH_MAX];
+    struct psti_writer_dir inner = {.path = path};
+    psti_writer_dir_path(dir, name, path);
+    inner.fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (inner.fd < 0)
+        return errno == ENOENT ? PST_OK
+                               : fail_at(err, errno, dir, name, -1, "cannot remove the folder");
+    enum pst_status status = remove_entries(&inner, depth, err);
+    close(inner.fd);
+    if (status == PST_OK &&
+        (psti_fault(PSTI_FAULT_WRITE) ? (errno = EIO, -1)
+                                      : unlinkat(dir->fd, name, AT_REMOVEDIR)) != 0 &&
+        errno != ENOENT)
+        status = fail_at(err, errno, dir, name, -1, "cannot remove the folder");
+    return status;
+}
+
+static enum pst_status remove_entries(const struct psti_writer_dir *dir, int depth,
+                                      struct pst_error *err)
+{
+    const struct dirent *entry;
+    DIR *list;
+    enum pst_status status = psti_writer_list(dir, &list, err);
+    while (status == PST_OK && (entry = readdir(list)) != NULL) {
+        struct stat st;
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        bool is_folder = depth > 0 && fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         S_ISDIR(st.st_mode);
+        status = is_folder ? remove_folder(dir, name, depth - 1, err)
+                           : psti_writer_unlink(dir, name, err);
+    }
+    if (list != NULL)
+        closedir(list);
+    return status;
+}
+
+enum pst_status psti_writer_remove_folder(const struct psti_writer_dir *dir, const char *name,
+                                          struct pst_error *err)
+{
+    return remove_folder(dir, name, 1, err);
+}
+
 enum pst_status psti_writer_truncate(const struct psti_writer_dir *dir, const char *name,
                                      uint64_t nbytes, struct pst_error *err)
 {

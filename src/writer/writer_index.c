@@ -327,6 +327,18 @@ static enum pst_status write_file(const pst_writer *writer, struct psti_index_he
     return status == PST_OK ? psti_output_sync(file, err) : status;
 }
 
+static enum pst_status put_in_place(const pst_writer *writer, struct pst_error *err)
+{
+    bool taken = false;
+    if (!writer->merges)
+        return psti_writer_rename(&writer->dir, writer->index_tmp_name, PSTI_INDEX_NAME, err);
+    enum pst_status status =
+        psti_writer_link(&writer->dir, writer->index_tmp_name, PSTI_INDEX_NAME, &taken, err);
+    return !taken ? status
+                  : psti_fail(err, PST_ERROR_EXISTS, "writer",
+                              "another process merged the data set meanwhile");
+}
+
 enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *err)
 {
     struct psti_index_header header;
@@ -338,12 +350,12 @@ enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *er
     if (status == PST_OK)
         status = psti_writer_journal_reader_open(&reader, dir, writer->journal_name, err);
     if (status == PST_OK)
-        status = psti_writer_file_open(&file, dir, PSTI_INDEX_TMP_NAME, true, 0,
+        status = psti_writer_file_open(&file, dir, writer->index_tmp_name, true, 0,
                                        INDEX_BUFFER_NBYTES, err);
     if (status == PST_OK)
         status = write_file(writer, &header, fields, &file, &reader, err);
     if (status == PST_OK)
-        status = psti_writer_rename(dir, PSTI_INDEX_TMP_NAME, PSTI_INDEX_NAME, err);
+        status = put_in_place(writer, err);
     if (status == PST_OK)
         status = psti_writer_sync_directory(dir, err);
     psti_writer_journal_reader_close(&reader);

@@ -4,6 +4,7 @@
 
 #include "decode/decode.h"
 #include "format/format_geometry.h"
+#include "format/format_parts.h"
 #include "writer/writer.h"
 #include "writer/writer_file.h"
 #include "writer/writer_names.h"
@@ -53,7 +54,11 @@ struct pst_writer {
     bool differs;  /* the shard being written has another byte than the base's */
     bool waits;    /* old shards were left to their readers */
     uint64_t mark; /* names the change; 0: none */
-    const char *journal_name, *journal_tmp_name;
+    const char *journal_name, *journal_tmp_name, *index_tmp_name;
+
+    /* Packs in parts (writer_parts.c, writer_merge.c). */
+    uint64_t first_sample; /* number that the records of shards give to this writer's first sample */
+    bool merges;           /* the index must not replace another one */
 
     uint64_t n_samples, n_committed;
     uint64_t names_nbytes; /* of all names with their NULs */
@@ -105,6 +110,13 @@ enum pst_status psti_writer_open_base(pst_writer *writer, struct pst_error *err)
 enum pst_status psti_writer_open_journal(pst_writer *writer,
                                          struct pst_field fields[PST_MAX_FIELDS],
                                          uint32_t *n_fields, bool *has, struct pst_error *err);
+
+/* Checks that the directory is empty. It may hold the files of a writer that ended before its
+ * journal was in place, and with takes_parts those of a pack in parts. */
+enum pst_status psti_writer_check_empty(const struct psti_writer_dir *directory, bool takes_parts,
+                                        struct pst_error *err);
+/* PST_ERROR_INCOMPLETE if the data set is packed in parts, and not merged yet. */
+enum pst_status psti_writer_check_whole(const pst_writer *writer, struct pst_error *err);
 
 /* writer_leftovers.c */
 /* Removes what no index names: shards, second names of indexes. `base` has the index in force.
@@ -199,6 +211,20 @@ enum pst_status psti_writer_read_journal_header(const struct psti_writer_dir *di
 enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, struct pst_error *err);
 /* Cuts shards that are longer than committed. Removes shards that were never committed. */
 enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, struct pst_error *err);
+
+/* writer_rewrite.c */
+/* Values of a sample that is taken over. */
+struct psti_writer_adopted {
+    uint64_t numbers[PST_MAX_FIELDS];
+    const struct pst_value *lists[PST_MAX_FIELDS];
+    struct pst_value values[PST_MAX_FIELDS];
+};
+/* Adds a sample of another data set, whose shards come behind the first `first_shard` of this one.
+ * Fields are the same, or have more variants here. *adopted: scratch, zero before the first call. */
+enum pst_status psti_writer_adopt_sample(pst_writer *writer, const pst_dataset *from,
+                                         uint64_t sample, uint32_t first_shard,
+                                         struct psti_writer_adopted *adopted,
+                                         struct pst_error *err);
 
 /* writer_check.c */
 /* Compares the shards with the journal's entry of each item. PST_ERROR_CORRUPT or

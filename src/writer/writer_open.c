@@ -19,19 +19,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Checks that the directory is empty. It may hold the files of a writer that ended before its
- * journal was in place. */
-static enum pst_status check_empty(const pst_writer *writer, struct pst_error *err)
+/* True for what a pack in parts that was killed may leave before its plan is in place. */
+static bool is_of_parts(const char *name)
+{
+    return strcmp(name, PSTI_PARTS_NAME) == 0 ||
+           strncmp(name, PSTI_PARTS_TMP_PREFIX, strlen(PSTI_PARTS_TMP_PREFIX)) == 0 ||
+           strncmp(name, PSTI_PARTS_FOLDER_PREFIX, strlen(PSTI_PARTS_FOLDER_PREFIX)) == 0;
+}
+
+enum pst_status psti_writer_check_empty(const struct psti_writer_dir *directory, bool takes_parts,
+                                        struct pst_error *err)
 {
     static const char *const ours[] = {".", "..", PSTI_LOCK_NAME, PSTI_JOURNAL_TMP_NAME,
                                        PSTI_INDEX_TMP_NAME};
     DIR *dir;
-    enum pst_status status = psti_writer_list(&writer->dir, &dir, err);
+    enum pst_status status = psti_writer_list(directory, &dir, err);
     if (status != PST_OK)
         return status;
     const struct dirent *entry;
     while (status == PST_OK && (entry = readdir(dir)) != NULL) {
-        bool is_ours = false;
+        bool is_ours = takes_parts && is_of_parts(entry->d_name);
         for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
             is_ours = is_ours || strcmp(entry->d_name, ours[i]) == 0;
         if (!is_ours)
@@ -187,7 +194,16 @@ static enum pst_status check_mode(const pst_writer *writer, enum pst_writer_mode
     if (n_given == 0)
         return psti_fail(err, PST_ERROR_ARGUMENT, "writer",
                          "a new data set needs at least one field");
-    return check_empty(writer, err);
+    return psti_writer_check_empty(&writer->dir, false, err);
+}
+
+enum pst_status psti_writer_check_whole(const pst_writer *writer, struct pst_error *err)
+{
+    return !psti_writer_exists(&writer->dir, PSTI_PARTS_NAME)
+               ? PST_OK
+               : psti_fail(err, PST_ERROR_INCOMPLETE, "writer",
+                           "the data set is packed in parts: end that by `penstock merge`, or "
+                           "remove it first");
 }
 
 static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode,
@@ -197,8 +213,8 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
     struct pst_field fields[PST_MAX_FIELDS];
     uint32_t n_fields = 0;
     bool has_journal = psti_writer_exists(&writer->dir, PSTI_JOURNAL_NAME);
-    enum pst_status status = PST_OK;
-    if (psti_writer_exists(&writer->dir, PSTI_INDEX_NAME))
+    enum pst_status status = psti_writer_check_whole(writer, err);
+    if (status == PST_OK && psti_writer_exists(&writer->dir, PSTI_INDEX_NAME))
         status = psti_writer_open_base(writer, err);
     if (status == PST_OK && writer->base != NULL)
         status = psti_writer_settle(writer, err);
@@ -286,6 +302,7 @@ enum pst_status psti_writer_new(const char *path, const struct pst_writer_option
     writer->pid = getpid();
     writer->journal_name = PSTI_JOURNAL_NAME;
     writer->journal_tmp_name = PSTI_JOURNAL_TMP_NAME;
+    writer->index_tmp_name = PSTI_INDEX_TMP_NAME;
     writer->lock_fd = writer->dir.fd = writer->shard.fd = writer->journal.fd = -1;
     writer->shard_nbytes = options->shard_nbytes;
     writer->commit_nbytes = options->commit_nbytes;

@@ -134,7 +134,9 @@ static enum pst_status open_locked(pst_writer *writer, const struct pst_field *f
     struct pst_field held[PST_MAX_FIELDS];
     uint32_t n_held;
     bool has_append = psti_writer_exists(&writer->dir, PSTI_JOURNAL_NAME);
-    enum pst_status status = psti_writer_open_base(writer, err);
+    enum pst_status status = psti_writer_check_whole(writer, err);
+    if (status == PST_OK)
+        status = psti_writer_open_base(writer, err);
     if (status == PST_OK && has_append)
         status = psti_writer_open_journal(writer, held, &n_held, &has_append, err);
     if (status == PST_OK && has_append)
@@ -215,7 +217,7 @@ bool psti_writer_rewrite_is_adopting(const pst_writer *writer)
            writer->shards[last].n_items < old.n_items;
 }
 
-enum pst_status psti_writer_rewrite_begin(pst_writer *writer, struct pst_error *err)
+enum pst_status psti_writer_begin_shard(pst_writer *writer, struct pst_error *err)
 {
     enum pst_status status = psti_writer_leave_shard(writer, err);
     writer->last_is_linked = true; /* the next item begins a new shard */
@@ -277,25 +279,27 @@ enum pst_status psti_writer_rewrite_end(pst_writer *writer, struct pst_error *er
     return status == PST_OK ? PST_OK : psti_writer_give_up(writer, status, err);
 }
 
-/* Fills writer->items from the base, and sample->values for numbers. `numbers` is [n_fields]. */
-static enum pst_status load_sample(pst_writer *writer, uint64_t sample, uint64_t *numbers,
-                                   struct pst_error *err)
+/* Fills writer->items from the sample of `from`, and numbers, which is [n_fields]. */
+static enum pst_status load_sample(pst_writer *writer, const pst_dataset *from, uint64_t sample,
+                                   uint32_t first_shard, uint64_t *numbers, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < writer->n_fields; i++) {
         enum pst_field_type type = writer->fields[i].type;
-        uint32_t n_old = pst_dataset_field(writer->base, i)->n_variants;
+        uint32_t n_old = pst_dataset_field(from, i)->n_variants;
         if (type == PST_FIELD_INT)
-            status = pst_dataset_int(writer->base, sample, i, (int64_t *)&numbers[i], err);
+            status = pst_dataset_int(from, sample, i, (int64_t *)&numbers[i], err);
         else if (type == PST_FIELD_FLOAT)
-            status = pst_dataset_float(writer->base, sample, i, (double *)(void *)&numbers[i], err);
+            status = pst_dataset_float(from, sample, i, (double *)(void *)&numbers[i], err);
         if (!psti_format_has_items(type))
             continue;
         for (uint32_t v = 0; status == PST_OK && v < PST_MAX_VARIANTS; v++) {
             struct pst_item *item = &writer->items[i][v];
             memset(item, 0, sizeof *item);
             if (v < n_old)
-                status = pst_dataset_item(writer->base, sample, i, v, item, sizeof *item, err);
+                status = pst_dataset_item(from, sample, i, v, item, sizeof *item, err);
+            if (status == PST_OK && item->form != PST_FORM_NONE)
+                item->i_file += first_shard;
             if (status == PST_OK && item->form != PST_FORM_NONE &&
                 v >= writer->fields[i].n_variants)
                 status = psti_fail(err, PST_ERROR_INTERNAL, "writer",
@@ -305,15 +309,15 @@ static enum pst_status load_sample(pst_writer *writer, uint64_t sample, uint64_t
     return status;
 }
 
-static enum pst_status adopt_sample(pst_writer *writer, uint64_t *numbers,
-                                    const struct pst_value **lists, struct pst_value *values,
-                                    struct pst_error *err)
+enum pst_status psti_writer_adopt_sample(pst_writer *writer, const pst_dataset *from,
+                                         uint64_t number, uint32_t first_shard,
+                                         struct psti_writer_adopted *adopted, struct pst_error *err)
 {
     char name[PST_NAME_CAP];
-    enum pst_status status = pst_dataset_sample_name(writer->base, writer->n_samples, name, err);
+    enum pst_status status = pst_dataset_sample_name(from, number, name, err);
     size_t n = status == PST_OK ? strlen(name) : 0;
     if (status == PST_OK)
-        status = load_sample(writer, writer->n_samples, numbers, err);
+        status = load_sample(writer, from, number, first_shard, adopted->numbers, err);
     if (status == PST_OK &&
         !psti_writer_body_reserve(writer, PSTI_JOURNAL_SAMPLE_NBYTES + writer->rows_nbytes + n + 1))
         status = psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory to add a sample");
@@ -322,13 +326,14 @@ static enum pst_status adopt_sample(pst_writer *writer, uint64_t *numbers,
     if (status != PST_OK)
         return status;
     for (uint32_t i = 0; i < writer->n_fields; i++) {
-        values[i].bytes = &numbers[i];
-        lists[i] = &values[i];
+        adopted->values[i].bytes = &adopted->numbers[i];
+        adopted->lists[i] = &adopted->values[i];
         for (uint32_t v = 0; v < writer->fields[i].n_variants; v++)
             if (psti_format_has_items(writer->fields[i].type))
                 psti_writer_count_item(writer, i, &writer->items[i][v]);
     }
-    const struct pst_sample sample = {.struct_size = sizeof sample, .name = name, .values = lists};
+    const struct pst_sample sample = {
+        .struct_size = sizeof sample, .name = name, .values = adopted->lists};
     status = psti_writer_put_journal(writer, &sample, n, err);
     writer->n_samples++;
     writer->index_changed = true;
@@ -338,9 +343,7 @@ static enum pst_status adopt_sample(pst_writer *writer, uint64_t *numbers,
 
 enum pst_status psti_writer_rewrite_adopt(pst_writer *writer, uint64_t n, struct pst_error *err)
 {
-    uint64_t numbers[PST_MAX_FIELDS] = {0};
-    const struct pst_value *lists[PST_MAX_FIELDS];
-    struct pst_value values[PST_MAX_FIELDS] = {{0}};
+    struct psti_writer_adopted adopted = {.numbers = {0}};
     struct psti_index_shard old = {.nbytes = 0};
     bool rest = psti_writer_rewrite_is_adopting(writer);
     uint32_t number = rest ? writer->n_shards - 1 : writer->n_shards;
@@ -367,7 +370,7 @@ enum pst_status psti_writer_rewrite_adopt(pst_writer *writer, uint64_t n, struct
         writer->first_changed = number;
     writer->last_is_linked = true;
     for (uint64_t i = 0; status == PST_OK && i < n; i++)
-        status = adopt_sample(writer, numbers, lists, values, err);
+        status = psti_writer_adopt_sample(writer, writer->base, writer->n_samples, 0, &adopted, err);
     if (status != PST_OK)
         return psti_writer_give_up(writer, status, err);
     return writer->uncommitted_nbytes >= writer->commit_nbytes ? pst_writer_commit(writer, err)

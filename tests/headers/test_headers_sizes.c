@@ -65,8 +65,8 @@
     X(pst_value, 88) \
     X(pst_sample, 32) \
     X(pst_progress, 64) \
-    X(pst_pack_options, 144) \
-    X(pst_pack_report, 152) \
+    X(pst_pack_options, 152) \
+    X(pst_pack_report, 160) \
     X(pst_verify_options, 56) \
     X(pst_verify_report, 32) \
     X(pst_pixels, 48) \

@@ -199,6 +199,53 @@ class Sweep(cli_case.Case):
 
         self.both(base, arguments, check_whole)
 
+    def test_parts(self):
+        """A part: the plan, and planned shards."""
+        base, wanted = self.make_parts(n_bad=0)
+        arguments = ("pack", "f", "a.pst", "--part", "1/1", *self.small)
+
+        def check(root, through):
+            folders = list((root / "a.pst").glob("parts-*"))
+            if through:
+                self.assertTrue((root / "a.pst/parts.pst").exists() and len(folders) == 1)
+            self.run_in(root, *arguments)
+            self.run_in(root, "merge", "a.pst")
+            self.assertEqual(self.tree(root / "a.pst"), wanted)
+
+        self.both(base, arguments, check)
+
+    def test_merge(self):
+        """There is no data set until it is whole, and then it has the bytes of one process. Numbers of samples change."""
+        base, wanted = self.make_parts(n_bad=3)
+        done = self.run_cli("pack", "base/f", "base/a.pst", "--part", "1/1", "--on-error", "skip", *self.small)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        arguments = ("merge", "a.pst")
+
+        def check(root, through):
+            if through:  # that the lock is gone need not be on the disk
+                self.assertEqual({**self.tree(root / "a.pst"), "writer.lock": b""}, {**wanted, "writer.lock": b""})
+            if (root / "a.pst/index.pst").exists():
+                self.assertEqual(self.listing(root, "a.pst"), listing)
+            self.run_in(root, *arguments)
+            self.assertEqual(self.tree(root / "a.pst"), wanted)
+
+        listing = self.listing(self.dir, "one.pst")
+        self.both(base, arguments, check)
+
+    def make_parts(self, n_bad):
+        """Makes base/f, with bad samples before good ones; returns the files that one process makes of it."""
+        base = self.dir / "base"
+        self.jpegs("base/f", 5, 40, 30)
+        for i in range(n_bad):
+            self.write(f"base/f/0001-{i}.png", b"no image" * 400)
+        done = self.run_cli("pack", "base/f", "one.pst", "--on-error", "skip", *self.small)
+        self.assertEqual(done.returncode, 1 if n_bad else 0, done.stderr)
+        return base, self.tree(self.dir / "one.pst")
+
+    def run_in(self, root, *arguments):
+        done = subprocess.run([cli_case.CLI, *map(str, arguments)], cwd=root, capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+
     def test_index(self):
         """The index of tars with checksums is there or is made anew. What a killed maker left is gone after the next one."""
         base = self.dir / "base"

@@ -44,6 +44,7 @@ extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
 int cmd_pack(struct cli *cli, int argc, char **argv);
 int cmd_append(struct cli *cli, int argc, char **argv);
 int cmd_repack(struct cli *cli, int argc, char **argv);
+int cmd_merge(struct cli *cli, int argc, char **argv);
 int cmd_info(struct cli *cli, int argc, char **argv);
 int cmd_index(struct cli *cli, int argc, char **argv);
 int cmd_ls(struct cli *cli, int argc, char **argv);
@@ -113,6 +114,24 @@ bool cli_count(const char *text, uint64_t *count);
  * distance of `stride` bytes; NULL ends them. */
 const char *cli_nearest(const char *word, const void *first, size_t stride);
 void cli_size_text(uint64_t nbytes, char out[32]); /* "1.5 MiB" */
+
+/* Parts (cli_part.c)
+ * ------------------------------------------------------------------------------------ */
+
+/* A part of the work: number `part`, from 1, of n_parts; n_parts 0: the whole. */
+struct cli_part {
+    uint32_t part, n_parts;
+};
+/* Reads the value of --part: "I/N", or "auto" or "auto/N", for which the environment says the part.
+ * NULL: the whole. Returns -1 to go on, or the exit status after wrong use. */
+int cli_take_part(const struct cli *cli, const char *text, struct cli_part *part);
+/* The option, with a text as target. */
+#define CLI_PART_OPTION(text)                                                                      \
+    {                                                                                              \
+        "part", 0, CLI_TEXT, &(text), "I/N", NULL,                                                 \
+            "do part I of N, from 1; auto: the part that Slurm, Kubernetes, AWS Batch or "         \
+            "torchrun gave this process, auto/N where they do not say N"                           \
+    }
 
 /* Help (cli_help.c)
  * -------------------------------------------------------------------------------------- */

@@ -16,6 +16,8 @@ struct pack_arguments {
     struct cli_source source;
     uint64_t shard_nbytes, commit_nbytes, workers, resize;
     bool resume, verify_samples, of_lossy, add_classes;
+    const char *part;
+    bool prepare;
     struct cli_pli pli;
     /* Annotations of others, which the Python package reads. */
     const char *coco, *paint, *bad_annotations;
@@ -28,7 +30,7 @@ struct pack_arguments {
 struct pack_run {
     struct cli *cli;
     enum pack_kind kind;
-    bool in_place;
+    bool in_place, in_parts, prepares;
     struct cli_json json; /* the list "bad" is written while packing */
     bool skip;
     uint64_t n_bad;
@@ -118,13 +120,15 @@ static void how_to_resume(const struct pack_run *run, const struct pack_argument
     const struct cli *cli = run->cli;
     char journal[PATH_MAX];
     snprintf(journal, sizeof journal, "%s/%s.pst", destination,
-             run->in_place ? "repack" : "journal");
+             a->part != NULL ? "parts"
+             : run->in_place ? "repack"
+                             : "journal");
     if (cli->quiet || access(journal, F_OK) != 0)
         return;
     cli_progress_end(cli);
     fprintf(stderr, "what was %s so far is kept; go on with: penstock %s%s",
             run->kind == APPEND ? "added" : "packed", cli->verb->name,
-            a->resume || run->in_place ? "" : " --resume");
+            a->resume || run->in_place || a->part != NULL ? "" : " --resume");
     for (int i = 0; i < a->argc; i++) {
         fputc(' ', stderr);
         cli_print_word(stderr, a->argv[i]);
@@ -206,6 +210,12 @@ static void in_place_text(const struct pst_pack_report *report)
              "append removes them");
 }
 
+static void parts_json(struct pack_run *run, const struct pst_pack_report *report)
+{
+    cli_json_uint(&run->json, "planned_shards", report->n_shards);
+    cli_json_uint(&run->json, "packed_before", report->n_shards_before);
+}
+
 static void print_report(struct pack_run *run, const struct pst_pack_report *report,
                          const char *destination, bool encodes)
 {
@@ -221,6 +231,8 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
         jpegs_json(run, report);
         if (run->in_place)
             in_place_json(run, report);
+        if (run->in_parts)
+            parts_json(run, report);
         return;
     }
     char in[32], out[32];
@@ -231,6 +243,11 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
         return;
     cli_print_name(stdout, destination);
     fputs(": ", stdout);
+    if (run->prepares) {
+        cli_print_count(report->n_shards, "planned shard", "planned shards");
+        puts(", for --part I/N");
+        return;
+    }
     cli_print_count(report->n_samples, "sample", "samples");
     if (report->n_resumed > 0)
         printf(", %llu of them there already", (unsigned long long)report->n_resumed);
@@ -245,6 +262,10 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
     jpegs_text(run, report);
     if (run->in_place)
         in_place_text(report);
+    if (run->in_parts)
+        printf("  planned shards of this part: %u, packed before: %u; `penstock merge` ends once all "
+               "parts are done\n",
+               report->n_shards, report->n_shards_before);
 }
 
 static bool has_pli(const enum pst_form *forms, uint32_t n)
@@ -267,6 +288,8 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
     struct pack_run run = {.cli = cli,
                            .kind = kind,
                            .in_place = destination == NULL,
+                           .in_parts = options->n_parts > 0 || options->prepare,
+                           .prepares = options->prepare,
                            .skip = options->bad_sample != NULL};
     struct pst_pack_report report = {0};
     struct pst_error err;
@@ -330,6 +353,23 @@ static bool paints_pli(const struct pack_arguments *a, const struct pst_pack_opt
     return a->paint != NULL && options->n_mask_forms == 0;
 }
 
+/* Takes --part and --prepare. */
+static int take_part(struct cli *cli, const struct pack_arguments *a,
+                     struct pst_pack_options *options)
+{
+    struct cli_part part;
+    if (a->prepare && a->part != NULL)
+        return cli_usage(cli, "--prepare makes the plan of shards only: it goes without --part");
+    if ((a->prepare || a->part != NULL) && a->resume)
+        return cli_usage(cli, "--resume goes without --prepare and --part: a part that is run "
+                              "again goes on by itself");
+    int status = cli_take_part(cli, a->part, &part);
+    options->part = part.part;
+    options->n_parts = part.n_parts;
+    options->prepare = a->prepare;
+    return status;
+}
+
 static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_arguments *a,
                         struct pst_pack_options *options, enum pst_form forms[2][PST_MAX_VARIANTS])
 {
@@ -372,6 +412,9 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     if (a->resize > 0 && (a->resume || a->plan != NULL))
         return cli_usage(cli, "--resize goes without --resume and --plan");
     options->resize = (uint32_t)a->resize;
+    status = take_part(cli, a, options);
+    if (status >= 0)
+        return status;
     options->verify_pixels = a->verify_samples;
     options->add_classes = a->add_classes;
     options->bad_sample = strcmp(a->on_error, "skip") == 0 ? on_bad : NULL;
@@ -403,6 +446,8 @@ static int check_paint(const struct cli *cli, const char *text)
 static int check_annotated(const struct cli *cli, const struct pack_arguments *a)
 {
     const char *others = a->plan != NULL              ? "--plan"
+                         : a->part != NULL            ? "--part"
+                         : a->prepare                 ? "--prepare"
                          : a->resize > 0              ? "--resize"
                          : a->verify_samples          ? "--verify-samples"
                          : a->of_lossy                ? "--of-lossy"
@@ -465,6 +510,8 @@ static void fit_options(struct cli_option *options, enum pack_kind kind)
     if (kind == APPEND) { /* an existing data set has its fields already */
         leave_out(options, "made-for");
         leave_out(options, "plan");
+        leave_out(options, "part");
+        leave_out(options, "prepare");
     } else {
         leave_out(options, "add-classes");
     }
@@ -486,6 +533,8 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
                          usage);
     if (strcmp(a->on_error, "stop") != 0 || a->made_for != NULL || a->resize > 0)
         return cli_usage(cli, "--on-error, --made-for and --resize go with a DST");
+    if (a->part != NULL || a->prepare)
+        return cli_usage(cli, "--part and --prepare go with a DST");
     if (a->source.split != NULL || a->source.members != NULL)
         return cli_usage(cli, "--split and --members go with a DST: files of others stay as "
                               "they are");
@@ -613,6 +662,10 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
          "start a new shard file beyond this"},
         {"commit-size", 0, CLI_SIZE, &a.commit_nbytes, "SIZE", "256MiB",
          "make what was written durable each time it grew by this"},
+        CLI_GROUP("several processes"),
+        CLI_PART_OPTION(a.part),
+        {"prepare", 0, CLI_FLAG, &a.prepare, NULL, NULL,
+         "only make the plan of shards in DST, by which parts work"},
         CLI_SOURCE_OPTIONS(a.source, 'l'),
         ANNOTATION_OPTIONS(a),
         DRAWN_OPTIONS(a),

@@ -15,6 +15,7 @@ const struct cli_verb cli_verbs[] = {
     {"pack", "make a data set of a folder of images, of tars or of tables", cmd_pack},
     {"append", "add a folder of images to a data set", cmd_append},
     {"repack", "make a data set of a data set, its images in other forms", cmd_repack},
+    {"merge", "make one data set of the parts that several processes packed", cmd_merge},
     {"info", "say what is in a data set, folder or image", cmd_info},
     {"ls", "list samples", cmd_ls},
     {"cat", "write one item of a sample, as stored or as pixels", cmd_cat},

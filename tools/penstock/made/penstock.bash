@@ -4,9 +4,10 @@ _penstock_options() # VERB: its options
 {
     case $1 in
     '') echo '--help -h --version -V --completion' ;;
-    'pack') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --plan --resize --made-for --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --labels -l --masks --ignore-labels --allow-unreadable --split --members --coco --voc --citypersons --paint --bad-annotations --yolo --cvat --labelme --roboflow --from --json --quiet --help -h' ;;
+    'pack') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --plan --resize --made-for --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --part --prepare --labels -l --masks --ignore-labels --allow-unreadable --split --members --coco --voc --citypersons --paint --bad-annotations --yolo --cvat --labelme --roboflow --json --quiet --help -h' ;;
     'append') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --resize --add-classes --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --labels -l --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
-    'repack') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --plan --resize --made-for --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --split --members --json --quiet --help -h' ;;
+    'repack') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --plan --resize --made-for --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --part --prepare --split --members --json --quiet --help -h' ;;
+    'merge') echo '--json --quiet --help -h' ;;
     'info') echo '--all -a --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'ls') echo '--long -l --range -r --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'cat') echo '--field -f --variant -k --name -n --output -o --force --as -a --original -O --pixels -p --tier -t --effort -e --max-error --indices -i --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
@@ -44,6 +45,7 @@ _penstock_value() # VERB OPTION: what its value is; nothing: it has none. A comm
     'pack --on-error') echo 'stop skip' ;;
     'pack --shard-size' | 'pack -s') echo ':other' ;;
     'pack --commit-size') echo ':other' ;;
+    'pack --part') echo ':other' ;;
     'pack --labels' | 'pack -l') echo ':file' ;;
     'pack --masks') echo ':other' ;;
     'pack --split') echo ':other' ;;
@@ -78,6 +80,7 @@ _penstock_value() # VERB OPTION: what its value is; nothing: it has none. A comm
     'repack --on-error') echo 'stop skip' ;;
     'repack --shard-size' | 'repack -s') echo ':other' ;;
     'repack --commit-size') echo ':other' ;;
+    'repack --part') echo ':other' ;;
     'repack --split') echo ':other' ;;
     'repack --members') echo ':other' ;;
     'info --labels') echo ':file' ;;
@@ -258,7 +261,7 @@ _penstock_value() # VERB OPTION: what its value is; nothing: it has none. A comm
 _penstock_operand() # VERB NUMBER: what this operand is
 {
     case "$1 $2" in
-    ' 0' | 'help 0') echo 'pack append repack info ls cat unpack verify index view serve cache top bench doctor analyze whatif plan tune env help' ;;
+    ' 0' | 'help 0') echo 'pack append repack merge info ls cat unpack verify index view serve cache top bench doctor analyze whatif plan tune env help' ;;
     'help cache 0') echo 'fleet' ;;
     'pack 0') echo ':file' ;;
     'pack 1') echo ':file' ;;
@@ -266,6 +269,7 @@ _penstock_operand() # VERB NUMBER: what this operand is
     'append 1') echo ':file' ;;
     'repack 0') echo ':file' ;;
     'repack 1') echo ':file' ;;
+    'merge 0') echo ':file' ;;
     'info 0') echo ':file' ;;
     'ls 0') echo ':file' ;;
     'cat 0') echo ':file' ;;

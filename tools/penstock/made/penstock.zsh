@@ -12,6 +12,7 @@ _penstock() {
       'pack:make a data set of a folder of images, of tars or of tables'
       'append:add a folder of images to a data set'
       'repack:make a data set of a data set, its images in other forms'
+      'merge:make one data set of the parts that several processes packed'
       'info:say what is in a data set, folder or image'
       'ls:list samples'
       'cat:write one item of a sample, as stored or as pixels'
@@ -40,6 +41,7 @@ _penstock() {
       'pack:make a data set of a folder of images, of tars or of tables'
       'append:add a folder of images to a data set'
       'repack:make a data set of a data set, its images in other forms'
+      'merge:make one data set of the parts that several processes packed'
       'info:say what is in a data set, folder or image'
       'ls:list samples'
       'cat:write one item of a sample, as stored or as pixels'
@@ -78,6 +80,8 @@ _penstock() {
       '--on-error[what a bad image does]:stop|skip:(stop skip)' \
       '(-s --shard-size)'{-s,--shard-size}'[start a new shard file beyond this]:SIZE: ' \
       '--commit-size[make what was written durable each time it grew by this]:SIZE: ' \
+      '--part[do part I of N, from 1]:I/N: ' \
+      '--prepare[only make the plan of shards in DST, by which parts work]' \
       '(-l --labels)'{-l,--labels}'[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
@@ -147,6 +151,8 @@ _penstock() {
       '--on-error[what a bad image does]:stop|skip:(stop skip)' \
       '(-s --shard-size)'{-s,--shard-size}'[start a new shard file beyond this]:SIZE: ' \
       '--commit-size[make what was written durable each time it grew by this]:SIZE: ' \
+      '--part[do part I of N, from 1]:I/N: ' \
+      '--prepare[only make the plan of shards in DST, by which parts work]' \
       '--split[of files of others\: the split to read, such as train]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--json[results and errors as JSON on stdout]' \
@@ -154,6 +160,13 @@ _penstock() {
       '(-h --help)'{-h,--help}'[this text]' \
       '1:SRC:_files' \
       '2:DST:_files'
+      ;;
+    merge)
+      _arguments -s -S \
+      '--json[results and errors as JSON on stdout]' \
+      '--quiet[no progress and no remarks on stderr]' \
+      '(-h --help)'{-h,--help}'[this text]' \
+      '1:DST:_files'
       ;;
     info)
       _arguments -s -S \
