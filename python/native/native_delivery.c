@@ -129,7 +129,15 @@ static PyObject *delivery_place(PyObject *object, void *unused)
     return place;
 }
 
+static PyObject *delivery_is_busy(PyObject *object, void *unused)
+{
+    const struct native_delivery *self = (struct native_delivery *)object;
+    (void)unused;
+    return PyBool_FromLong(self->owner != 0 && self->pid == getpid());
+}
+
 static PyGetSetDef getset[] = {
+    {"is_busy", delivery_is_busy, NULL, "A batch is being made.", NULL},
     {"place", delivery_place, NULL, "The place after the newest batch received.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 

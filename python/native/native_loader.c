@@ -246,6 +246,22 @@ static PyObject *loader_set_ranks(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *loader_set_world(PyObject *object, PyObject *args)
+{
+    struct native_loader *self = (struct native_loader *)object;
+    unsigned int rank, world_size;
+    if (!PyArg_ParseTuple(args, "II:set_world", &rank, &world_size) ||
+        enter(self, self->run_lock) < 0)
+        return NULL;
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status;
+    Py_BEGIN_ALLOW_THREADS status = pst_loader_set_world(self->handle, rank, world_size, &err);
+    Py_END_ALLOW_THREADS if (status == PST_OK) moved(self);
+    PyThread_release_lock(self->run_lock);
+    return none_or_raise(status, &err);
+}
+
 /* Takes both locks, for a call with which no other may run. 0, or -1 with an exception set. */
 static int enter_alone(struct native_loader *self)
 {
@@ -693,6 +709,7 @@ static PyMethodDef methods[] = {
      "set_source_weights(places as uint64 buffer, weights as float64 buffer, n)."},
     {"settings", loader_settings, METH_NOARGS, "(batch_size, height, width) now."},
     {"set_ranks", loader_set_ranks, METH_VARARGS, "set_ranks(rank, world_size)"},
+    {"set_world", loader_set_world, METH_VARARGS, "set_world(rank, world_size)"},
     {"n_batches", loader_n_batches, METH_VARARGS,
      "n_batches(position, rank, world_size): batches from there to the epoch's end."},
     {"quarantine", loader_quarantine, METH_NOARGS, "A dict per bad sample."},

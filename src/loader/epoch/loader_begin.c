@@ -64,18 +64,56 @@ static void set_place(pst_loader *loader, uint64_t epoch, uint64_t start)
     loader->epoch.next_step = 0;
 }
 
+/* Goes on in the epoch under way, from a position on. Nothing runs. */
+static void go_on_at(pst_loader *loader, uint64_t position)
+{
+    set_place(loader, loader->epoch.number, position);
+    if (loader->epoch.n_steps == 0) { /* less is left than this rank takes part in */
+        loader->epoch.state.epoch = loader->epoch.number + 1;
+        loader->epoch.state.position = 0;
+    }
+    loader->epoch.parked = psti_loader_share_begin(loader);
+    if (!loader->epoch.parked)
+        psti_loader_run_start(loader, 0);
+}
+
 void psti_loader_go_on(pst_loader *loader)
 {
     if (!loader->epoch.begun || loader->epoch.failed ||
         loader->epoch.next_step >= loader->epoch.n_steps)
         return; /* the next epoch begins with the new size */
-    set_place(loader, loader->epoch.number, loader->epoch.state.position);
-    if (loader->epoch.n_steps == 0) { /* drop_last, and less than one batch of each rank is left */
-        loader->epoch.state.epoch = loader->epoch.number + 1;
-        loader->epoch.state.position = 0;
-        return;
+    go_on_at(loader, loader->epoch.state.position);
+}
+
+/* True if all ranks together have delivered the epoch under way, or it has failed. A rank may have
+ * had its own last batch while others still have one (no_epoch_padding). Its caller may not know
+ * that yet, and then it goes on with the others. *position: where all ranks' next step begins. */
+static bool is_over(const pst_loader *loader, uint64_t *position)
+{
+    const struct psti_loader_epoch *epoch = &loader->epoch;
+    uint64_t stride = (uint64_t)loader->options.batch_size * epoch->ranks.world_size;
+    *position = epoch->start + epoch->next_step * stride;
+    return !epoch->begun || epoch->failed || epoch->ended ||
+           *position >= psti_order_end(loader->order, epoch->ranks, epoch->start);
+}
+
+enum pst_status pst_loader_set_world(pst_loader *loader, uint32_t rank, uint32_t world_size,
+                                     struct pst_error *err)
+{
+    uint64_t position;
+    enum pst_status status = pst_loader_set_ranks(loader, rank, world_size, err);
+    if (status != PST_OK || loader->epoch.broken)
+        return status == PST_OK ? psti_loader_check_broken(loader, err) : status;
+    pthread_mutex_lock(loader->lock);
+    struct psti_ranks former = loader->epoch.ranks, wanted = loader->epoch.next_ranks;
+    if (!is_over(loader, &position) &&
+        (former.rank != wanted.rank || former.world_size != wanted.world_size)) {
+        psti_loader_run_cancel(loader);
+        loader->epoch.ranks = wanted;
+        go_on_at(loader, position);
     }
-    psti_loader_run_start(loader, 0);
+    pthread_mutex_unlock(loader->lock);
+    return PST_OK;
 }
 
 static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t start)
@@ -92,7 +130,7 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     }
     set_place(loader, epoch, start);
     loader->epoch.begun = true;
-    loader->epoch.failed = false;
+    loader->epoch.failed = loader->epoch.ended = false;
     loader->epoch.n_bad = loader->epoch.n_good = 0;
     psti_loader_meter_begin(loader);
     loader->epoch.parked = psti_loader_share_begin(loader); /* the group is asked first */

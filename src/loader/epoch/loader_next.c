@@ -242,6 +242,7 @@ static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, 
 static enum pst_status end_epoch(pst_loader *loader, struct pst_error *err)
 {
     psti_loader_share_end(loader);
+    loader->epoch.ended = true;
     loader->epoch.state.epoch =
         loader->epoch.number + 1; /* set also if there was no batch at all */
     loader->epoch.state.position = 0;

@@ -306,6 +306,7 @@ class Loader(tickets.LikeDataLoader):
             raise ArgumentError("as_tuple is not for loaders with a collate_fn, which gets the batch's dict")
         self._names = tuples.names(given["as_tuple"], dataset, given)
         self._ranks: _Ranks | None = None  # of the newest pass
+        self._world: _Ranks | None = None  # what set_world() said
         if given["rank"] is not None or given["world_size"] is not None:
             _options.ranks(given["rank"], given["world_size"])  # wrong ones raise an error here
         self._wrap = convert.wrapper(self._output)
@@ -415,14 +416,17 @@ class Loader(tickets.LikeDataLoader):
         """Returns the ranks of the pass under way, else those of an epoch that would begin now."""
         if self._passing and self._ranks is not None:
             return self._ranks
-        return _options.ranks(self._given["rank"], self._given["world_size"])
+        return self._world or _options.ranks(self._given["rank"], self._given["world_size"])
 
     def _take_ranks(self, native: _native.Loader) -> None:
         """Begins an epoch, with the ranks of this moment."""
-        ranks = _options.ranks(self._given["rank"], self._given["world_size"])
+        ranks = self._world or _options.ranks(self._given["rank"], self._given["world_size"])
+        native.set_ranks(*ranks[:2])
+        self._keep_ranks(ranks)
+
+    def _keep_ranks(self, ranks: _Ranks) -> None:
         if ranks != self._ranks:
             _log.info("%s: rank %d of %d, from %s", self._dataset.path, *ranks)
-        native.set_ranks(*ranks[:2])
         self._ranks = ranks
 
     def __iter__(self) -> Iterator[Any]:
@@ -698,6 +702,55 @@ class Loader(tickets.LikeDataLoader):
         self._pending = self._pending and told(self._pending)
         self._began = self._began and told(self._began)
 
+    def set_world(self, rank: int, world_size: int, *, state: Mapping[str, Any] | None = None) -> None:
+        """Says which rank this is from the next batch on, also within an epoch: for trainings that lose and regain ranks.
+
+        What was prepared ahead is thrown away and made anew for the new ranks. Their next step begins where the last one
+        ended, so together they deliver each sample of the epoch once, with the same pixels; padding and ``drop_last`` count
+        for the new ranks. ``for batch in loader`` goes on, ``len(loader)`` counts a whole epoch of the new ranks, and
+        :attr:`remaining` what is left. Later epochs keep these ranks; arguments and launchers do not count any more.
+
+        All ranks that go on make the call after the same step, each with another rank. A rank that joins loads the
+        :meth:`state_dict` that rank 0 had before the call; one that leaves closes its loader. With ``pad_epoch=False`` a rank
+        whose iteration is over has ended the epoch, also if others have one batch more.
+
+        Args:
+            rank, world_size: from now on.
+            state: :meth:`state_dict` of another rank, such as rank 0 has sent to all. ArgumentError: this rank is not at its
+                place, or has other samples, seed, order, operations or settings. Nothing is changed then.
+
+        StateError: a batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
+        """
+        ranks = (*_options.ranks(rank, world_size)[:2], "set_world")
+        native = self._open()
+        newest = self._newest()
+        if newest is not None and newest.is_busy:
+            raise StateError("set_world() is for between two steps: a batch is being made", dataset=self._dataset.path)
+        if state is not None:
+            self._compare(state)
+        here = self._received[0]
+        if self._passing and not self._over:
+            if here.left and here.state != native.state():  # more is under way than was received
+                self._maker.begin()
+                native.resume(here.state)
+            native.set_world(*ranks[:2])
+            self._keep_ranks(ranks)
+            place = native.state()
+            left = native.n_batches(place[1], *ranks[:2]) if place[0] == self._epoch else 0
+            self._received[0] = Place(place, here.taken, left)
+            self._maker.begin()
+        self._world = ranks
+
+    def _compare(self, state: Mapping[str, Any]) -> None:
+        """Raises ArgumentError unless this loader is at the place of that state, with its settings."""
+        mine = self.state_dict()
+        known = dict(zip(_loader_state.KEYS, self._native.state(), strict=True))
+        _loader_state.place(state, known, self._known(), self._dataset.path, strict=True)
+        names = sorted({"epoch", "position", *self._changes.to_state(), *(state.keys() & set(stages.KEYS))})
+        here, there = ({name: values.get(name) for name in names} for values in (mine, state))
+        if here != there:
+            raise ArgumentError(f"this rank is at {here}, the other one at {there}", dataset=self._dataset.path)
+
     def _follow_schedule(self, epoch: int) -> None:
         """An epoch is going to begin: sets what the plan's schedule has for it, unless that was done already."""
         n_begun = self._changes.n_begun(epoch)
@@ -910,11 +963,12 @@ class Loader(tickets.LikeDataLoader):
         again = self._again()
         if again is not None and self._newest() is None:  # a pass that did not count and cannot go on
             state.update(epoch=again[0], position=again[1])
-        return {"given": self._given, "state": state, "extra": extra}
+        return {"given": self._given, "state": state, "extra": extra, "world": self._world}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["extra"])
         self._start({"schedule": None, **table.completed(state["given"])}, 0)
+        self._world = state.get("world")
         self.load_state_dict(state["state"])
 
 

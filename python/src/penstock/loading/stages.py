@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..base import options
 from ..errors import ArgumentError
 
-_KEYS = ("batch_size", "height", "width")  # of a loader's state, where they were set
+KEYS = ("batch_size", "height", "width")  # of a loader's state, where they were set
 _STAGE = "stage"  # of a state: how many stages of the schedule have begun
 MOST = 2**31 - 1
 
@@ -124,12 +124,12 @@ class Changes:
 
     def to_state(self) -> dict[str, int]:
         """Returns the part of a loader's state that says what was set."""
-        found = {key: value for key, value in zip(_KEYS, self.made, strict=True) if value}
+        found = {key: value for key, value in zip(KEYS, self.made, strict=True) if value}
         return {**found, _STAGE: self.stage} if self._schedule else found
 
     def of_state(self, state: Mapping[str, int]) -> tuple[Settings, int]:
         """Returns the settings and the stage of a state, to be applied by the loader."""
-        given = (0 if state.get(key) is None else options.count(key, state[key], 1, MOST) for key in _KEYS)
+        given = (0 if state.get(key) is None else options.count(key, state[key], 1, MOST) for key in KEYS)
         settings = Settings(*given)
         if bool(settings.height) != bool(settings.width):
             raise ArgumentError("a state with a height has a width, too")
