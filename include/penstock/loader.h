@@ -988,6 +988,10 @@ struct pst_loader_stats {
      * items of other people's files whose index has none, and all items with no_verify. What a
      * decoder compares by itself, as that of PNG does, is not looked at here. */
     uint64_t n_unchecked;
+    /* Tables whose pages are compressed: items that were taken from a page that another item had
+     * decoded, pages that were decoded, and the memory of those that are kept, which is a part of
+     * host_memory. */
+    uint64_t n_page_hits, n_pages_decoded, pages_nbytes;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

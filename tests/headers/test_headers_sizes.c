@@ -33,7 +33,7 @@
     X(pst_loader_state, 56) \
     X(pst_loader_settings, 24) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 1888) \
+    X(pst_loader_stats, 1912) \
     X(pst_stage_clock, 64) \
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \

@@ -312,6 +312,81 @@ static void pages_count_in_host_memory(void **state)
     (void)err;
 }
 
+/* Pages stay decoded for the next items in them: after an epoch all of a small data set are there,
+ * and nothing in them is read or decoded again. */
+static void a_page_is_decoded_once(void **state)
+{
+    (void)state;
+    enum { EPOCHS = 4, N_PAGES = 11 /* of both files */ };
+    uint64_t n_paged = 0;
+    for (uint64_t i = 0; i < N; i++)
+        for (uint32_t f = 0; f < 2; f++) {
+            struct pst_item item;
+            struct pst_error err;
+            assert_ok(pst_dataset_item(dataset, i, f, 0, &item, sizeof item, &err));
+            n_paged += psti_dataset_item_is_paged(&item);
+        }
+    assert_true(n_paged > N);
+    for (uint32_t workers = 0; workers < 4; workers++) {
+        struct pst_loader_options options = plain(workers);
+        options.host_memory = 64 * MIB;
+        pst_loader *loader = open_loader(dataset, &options);
+        run(loader, 0);
+        struct pst_loader_stats first = stats_of(loader);
+        assert_true(first.n_pages_decoded >= N_PAGES && first.n_page_hits > 0);
+        assert_true(first.pages_nbytes > 0 && first.pages_nbytes <= options.host_memory / 4);
+        for (uint64_t epoch = 1; epoch < EPOCHS; epoch++)
+            run(loader, epoch);
+        struct pst_loader_stats stats = stats_of(loader);
+        assert_int_equal(stats.n_pages_decoded, first.n_pages_decoded);
+        assert_int_equal(stats.n_pages_decoded + stats.n_page_hits, EPOCHS * n_paged);
+        assert_int_equal(stats.pages_nbytes, first.pages_nbytes);
+        pst_loader_close(&loader);
+    }
+}
+
+/* Where they do not fit, the one that was not used for the longest time goes. */
+static void pages_that_do_not_fit_go(void **state)
+{
+    (void)state;
+    enum { MANY = 600 };
+    const struct pst_dataset_options as_it_is = {.struct_size = sizeof as_it_is};
+    uint8_t want[TOY_VALUE_CAP];
+    struct pst_error err;
+    pst_dataset *many = NULL;
+    char path[128];
+    snprintf(path, sizeof path, "%s/many.toy", directory);
+    toy_write(path, 0, MANY);
+    assert_ok(pst_dataset_open(path, &as_it_is, &many, &err));
+    struct pst_field_output blob = {.name = "blob"};
+    struct pst_loader_options options = plain(3);
+    options.host_memory = 16 * MIB;
+    options.fields = &blob;
+    options.n_fields = 1;
+    options.field_nbytes = sizeof blob;
+    pst_loader *loader = open_loader(many, &options);
+    for (uint64_t epoch = 0; epoch < 3; epoch++) {
+        uint32_t n = 0;
+        pst_batch *batch = NULL;
+        begin_epoch(loader, epoch);
+        for (; pst_loader_next(loader, &batch, &err) == PST_OK; pst_batch_release(batch))
+            for (uint32_t row = 0; row < pst_batch_count(batch); row++, n++) {
+                struct pst_tensor tensor;
+                size_t size = toy_value((uint32_t)pst_batch_index(batch)[row], TOY_BLOB, want);
+                assert_ok(pst_batch_row(batch, 0, row, &tensor, sizeof tensor, &err));
+                assert_int_equal(tensor.shape[0], size);
+                assert_memory_equal(tensor.data, want, size);
+            }
+        assert_int_equal(n, MANY);
+    }
+    struct pst_loader_stats stats = stats_of(loader);
+    assert_true(stats.pages_nbytes > 0 && stats.pages_nbytes <= options.host_memory / 4);
+    assert_true(stats.n_page_hits > 0 && stats.n_pages_decoded > 2 * MANY / TOY_PAGE_ROWS);
+    assert_true(stats.host_memory_peak <= options.host_memory);
+    pst_loader_close(&loader);
+    pst_dataset_close(&many);
+}
+
 /* Without the library the loader does not open, and says which it is. */
 static void a_missing_library_is_told_at_once(void **state)
 {
@@ -336,6 +411,8 @@ int main(void)
         cmocka_unit_test(an_epoch_sums_parts_of_pages),
         cmocka_unit_test(fleets_keep_parts_of_pages_decoded),
         cmocka_unit_test(pages_count_in_host_memory),
+        cmocka_unit_test(a_page_is_decoded_once),
+        cmocka_unit_test(pages_that_do_not_fit_go),
         cmocka_unit_test(a_missing_library_is_told_at_once),
         cmocka_unit_test(damage_is_told),
     };

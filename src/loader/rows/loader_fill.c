@@ -9,6 +9,7 @@
 #include "loader/loader_follow.h"
 #include "loader/tiers/loader_forms.h"
 #include "loader/tiers/loader_noted.h"
+#include "loader/tiers/loader_pages.h"
 #include "loader/loader_handle.h"
 #include "loader/rows/loader_pixels.h"
 #include "loader/loader_plan.h"
@@ -312,6 +313,7 @@ static enum pst_status decode_item(struct psti_loader_worker *worker,
     psti_stall_meter_leave(meter, PSTI_METER_FETCH, since);
     if (status != PST_OK)
         return status;
+    psti_loader_pages_keep(worker->loader, item, source->decoded);
     source->coded = psti_dataset_item_is_paged(item) ? NULL : source->data;
     source->data = bytes;
     psti_dataset_item_decoded(item);

@@ -3,7 +3,8 @@
  * A tier is one file with one table of operations. loader_tiers.c has the list of them all, in the
  * order in which they are asked, and walks over those that a loader has: a cache of this process
  * (loader_cache.c), the host service (loader_host.c), a fleet of servers (loader_fleet.c), the
- * shelf of sibling loaders (loader_shelf.c), and storage (loader_storage.c), which has every item.
+ * shelf of sibling loaders (loader_shelf.c), pages that were decoded for other items
+ * (loader_pages.c), and storage (loader_storage.c), which has every item.
  *
  *     look_up   each item of a row: the tier points to its bytes, or is going to be asked for them
  *     join      all items of the row were looked up, and the row has its place in the order
@@ -30,10 +31,11 @@
 #include <stdatomic.h>
 
 struct psti_loader_worker;
+struct psti_loader_pages;
 struct psti_shelf;
 
 enum {
-    PSTI_LOADER_TIERS = 5, /* tiers that there are */
+    PSTI_LOADER_TIERS = 6, /* tiers that there are */
     /* Sources that tiers but storage are asked for by one submit, at most; those that storage is
      * asked for where rows are not gathered. */
     PSTI_LOADER_ASKED_MAX = 2 * PST_MAX_FIELDS
@@ -126,6 +128,7 @@ struct psti_loader_tiers {
     struct psti_fleet_set *fleet;
     int64_t settle_until_ns; /* loader_fleet.c, the caller's thread; 0: no epoch has ended since one
                                 began */
+    struct psti_loader_pages *pages;
     struct psti_shelf *shelf;
     uint32_t i_member; /* of the shelf */
     /* Any thread counts: */
@@ -135,7 +138,8 @@ struct psti_loader_tiers {
 };
 
 extern const struct psti_loader_tier_ops psti_loader_tier_cache, psti_loader_tier_host,
-    psti_loader_tier_fleet, psti_loader_tier_shelf, psti_loader_tier_storage;
+    psti_loader_tier_fleet, psti_loader_tier_shelf, psti_loader_tier_pages,
+    psti_loader_tier_storage;
 
 /* Walks over the tiers that the loader has, which do what the operation of the same name does.
  * Storage is open already, and is closed by the loader. */

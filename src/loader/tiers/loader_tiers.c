@@ -17,8 +17,8 @@
 #include "share/share.h"
 
 static const struct psti_loader_tier_ops *const all[PSTI_LOADER_TIERS] = {
-    &psti_loader_tier_cache, &psti_loader_tier_host,    &psti_loader_tier_fleet,
-    &psti_loader_tier_shelf, &psti_loader_tier_storage,
+    &psti_loader_tier_cache, &psti_loader_tier_host,  &psti_loader_tier_fleet,
+    &psti_loader_tier_shelf, &psti_loader_tier_pages, &psti_loader_tier_storage,
 };
 
 /* Says what the data set counts as for caches and the fleet. */

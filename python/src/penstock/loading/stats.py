@@ -29,7 +29,9 @@ class StorageStats(TypedDict):
     count them; nbytes_gap: bytes between neighbours that were read and thrown away; ordered: of ``reads``, files of a
     folder that were issued together with others, in the order in which the disk has them. seconds: time with at least
     one read under way; partial_reads: images read in parts; unchecked: items that were used although the data set has no
-    checksum of them: files of plain folders, and of tars, zips and tables whose index has none."""
+    checksum of them: files of plain folders, and of tars, zips and tables whose index has none. Of tables with compressed
+    pages: pages_decoded, page_hits (items of a page that was decoded for another item, which are not read), and the memory
+    of the pages that are kept, a part of ``host_memory``."""
 
     kind: str
     reason: str
@@ -42,6 +44,9 @@ class StorageStats(TypedDict):
     fallback_direct: int
     partial_reads: int
     unchecked: int
+    pages_decoded: int
+    page_hits: int
+    pages_nbytes: int
 
 
 class DecodeStats(TypedDict):
@@ -425,6 +430,9 @@ def _storage(raw: dict[str, Any], storages: tuple[str, ...]) -> StorageStats:
         "fallback_direct": raw["n_fallback_direct"],
         "partial_reads": raw["n_partial_reads"],
         "unchecked": raw["n_unchecked"],
+        "pages_decoded": raw["n_pages_decoded"],
+        "page_hits": raw["n_page_hits"],
+        "pages_nbytes": raw["pages_nbytes"],
     }
 
 

@@ -1,0 +1,225 @@
+/* loader_pages.c - the tier of decoded pages: items of tables that are compressed with many others.
+ *
+ * Reading an item of a page reads and decodes all of it. The last pages that a worker has decoded
+ * stay here, so that other items of them are taken where they lie, without a read. They take at
+ * most a part of host_memory, charged like all of it. A page stays while a row points into it; who
+ * finds no room for another one does without.
+ *
+ * One lock guards the table; no other is taken under it. Pages are copied without it. */
+#include "loader/tiers/loader_tier.h"
+
+#include "loader/loader_handle.h"
+#include "loader/tiers/loader_pages.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/fail.h"
+#include "dataset/dataset.h"
+
+#include <string.h>
+
+#define PAGES_PART 4 /* of host_memory */
+enum { PAGES_MAX = 256, STEP_NBYTES = 1 << 16 };
+
+/* Those that items lie in pages with. */
+#define PAGE_CODINGS                                                                               \
+    (UINT32_C(1) << PST_CODING_SNAPPY | UINT32_C(1) << PST_CODING_ZSTD |                           \
+     UINT32_C(1) << PST_CODING_LZ4)
+
+struct psti_loader_page {
+    uint32_t i_file;
+    uint64_t offset, nbytes; /* of the page in its file; decoded */
+    void *bytes;             /* NULL: it has no memory yet */
+    uint64_t capacity;
+    uint64_t used_at;
+    uint32_t n_users; /* rows that point into it, or the one that fills it */
+    bool is_there;
+};
+
+struct psti_loader_pages {
+    pthread_mutex_t lock;
+    struct psti_loader_page list[PAGES_MAX];
+    uint32_t n;
+    uint64_t clock, nbytes, nbytes_max;
+    atomic_uint_fast64_t n_hits, n_decoded;
+};
+
+static enum pst_status open_pages(pst_loader *loader, const struct psti_loader_slots *slots,
+                                  bool *in_use, struct pst_error *err)
+{
+    (void)slots;
+    if (!(loader->plan.codings & PAGE_CODINGS))
+        return PST_OK;
+    struct psti_loader_pages *pages = psti_calloc(1, sizeof *pages);
+    if (!pages)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a table of pages");
+    pthread_mutex_init(&pages->lock, NULL);
+    pages->nbytes_max = loader->options.host_memory / PAGES_PART;
+    loader->tiers.pages = pages;
+    *in_use = true;
+    return PST_OK;
+}
+
+static void close_pages(pst_loader *loader)
+{
+    struct psti_loader_pages *pages = loader->tiers.pages;
+    loader->tiers.pages = NULL;
+    if (!pages)
+        return;
+    for (uint32_t i = 0; i < pages->n; i++)
+        psti_free(pages->list[i].bytes);
+    psti_batch_pool_uncharge(loader->pool, pages->nbytes);
+    pthread_mutex_destroy(&pages->lock);
+    psti_free(pages);
+}
+
+/* The lock is held. */
+static struct psti_loader_page *find(struct psti_loader_pages *pages, const struct pst_item *item)
+{
+    for (uint32_t i = 0; i < pages->n; i++) {
+        struct psti_loader_page *page = &pages->list[i];
+        if (page->i_file == item->i_file && page->offset == item->offset &&
+            page->nbytes == item->page_nbytes && page->bytes)
+            return page;
+    }
+    return NULL;
+}
+
+static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
+                               struct pst_error *err)
+{
+    struct psti_loader_pages *pages = loader->tiers.pages;
+    struct pst_item *item = &source->item;
+    (void)err; /* a place that the page does not have is an error of who decodes it */
+    if (!psti_dataset_item_is_paged(item) || source->asked || source->reads_shelf ||
+        source->waits_shelf || item->page_offset > item->page_nbytes ||
+        item->decoded_nbytes > item->page_nbytes - item->page_offset)
+        return PST_OK;
+    pthread_mutex_lock(&pages->lock);
+    struct psti_loader_page *page = find(pages, item);
+    bool is_there = page && page->is_there;
+    if (is_there) {
+        page->n_users++;
+        page->used_at = ++pages->clock;
+    }
+    pthread_mutex_unlock(&pages->lock);
+    if (!is_there)
+        return PST_OK;
+    source->page = page;
+    source->data = (const char *)page->bytes + item->page_offset;
+    psti_dataset_item_decoded(item);
+    atomic_fetch_add_explicit(&pages->n_hits, 1, memory_order_relaxed);
+    return PST_OK;
+}
+
+static void release(pst_loader *loader, struct psti_loader_items *items)
+{
+    struct psti_loader_pages *pages = loader->tiers.pages;
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_loader_source *source = &items->sources[i];
+        if (!source->page)
+            continue;
+        pthread_mutex_lock(&pages->lock);
+        source->page->n_users--;
+        pthread_mutex_unlock(&pages->lock);
+        source->page = NULL;
+    }
+}
+
+/* The page that was not used for the longest time, and that no row points into. The lock is held.
+ */
+static struct psti_loader_page *find_oldest(struct psti_loader_pages *pages)
+{
+    struct psti_loader_page *oldest = NULL;
+    for (uint32_t i = 0; i < pages->n; i++) {
+        struct psti_loader_page *page = &pages->list[i];
+        if (page->n_users == 0 && (!oldest || page->used_at < oldest->used_at))
+            oldest = page;
+    }
+    return oldest;
+}
+
+/* Gives a page memory of at least nbytes, within the limit. The lock is held. */
+static bool give_memory(pst_loader *loader, struct psti_loader_page *page, uint64_t nbytes)
+{
+    struct psti_loader_pages *pages = loader->tiers.pages;
+    if (page->bytes && page->capacity >= nbytes)
+        return true;
+    uint64_t capacity = psti_round_up((size_t)nbytes, STEP_NBYTES);
+    psti_free(page->bytes);
+    psti_batch_pool_uncharge(loader->pool, page->capacity);
+    pages->nbytes -= page->capacity;
+    page->bytes = NULL;
+    page->capacity = 0;
+    if (capacity > pages->nbytes_max - pages->nbytes ||
+        !psti_batch_pool_charge(loader->pool, capacity, false))
+        return false;
+    page->bytes = psti_alloc((size_t)capacity);
+    if (!page->bytes) {
+        psti_batch_pool_uncharge(loader->pool, capacity);
+        return false;
+    }
+    page->capacity = capacity;
+    pages->nbytes += capacity;
+    return true;
+}
+
+/* Finds room for a page that is not there: a new one, while there is memory for it, or the oldest.
+ * The lock is held. */
+static struct psti_loader_page *make_room(pst_loader *loader, const struct pst_item *item)
+{
+    struct psti_loader_pages *pages = loader->tiers.pages;
+    if (item->page_nbytes > pages->nbytes_max || find(pages, item))
+        return NULL; /* it is too large, or another worker has decoded it, too */
+    struct psti_loader_page *page = NULL;
+    if (pages->n < PAGES_MAX && give_memory(loader, &pages->list[pages->n], item->page_nbytes))
+        page = &pages->list[pages->n++];
+    if (!page) {
+        page = find_oldest(pages);
+        if (page)
+            page->is_there = false;
+        if (!page || !give_memory(loader, page, item->page_nbytes))
+            return NULL;
+    }
+    page->i_file = item->i_file;
+    page->offset = item->offset;
+    page->nbytes = item->page_nbytes;
+    page->used_at = ++pages->clock;
+    page->is_there = false;
+    page->n_users = 1;
+    return page;
+}
+
+void psti_loader_pages_keep(pst_loader *loader, const struct pst_item *item, const void *decoded)
+{
+    struct psti_loader_pages *pages = loader->tiers.pages;
+    if (!pages || !psti_dataset_item_is_paged(item))
+        return;
+    atomic_fetch_add_explicit(&pages->n_decoded, 1, memory_order_relaxed);
+    pthread_mutex_lock(&pages->lock);
+    struct psti_loader_page *page = make_room(loader, item);
+    pthread_mutex_unlock(&pages->lock);
+    if (!page)
+        return;
+    memcpy(page->bytes, decoded, (size_t)item->page_nbytes);
+    pthread_mutex_lock(&pages->lock);
+    page->is_there = true;
+    page->n_users--;
+    pthread_mutex_unlock(&pages->lock);
+}
+
+static void add_stats(const pst_loader *loader, struct pst_loader_stats *stats)
+{
+    struct psti_loader_pages *pages = loader->tiers.pages;
+    stats->n_page_hits = atomic_load(&pages->n_hits);
+    stats->n_pages_decoded = atomic_load(&pages->n_decoded);
+    pthread_mutex_lock(&pages->lock);
+    stats->pages_nbytes = pages->nbytes;
+    pthread_mutex_unlock(&pages->lock);
+}
+
+const struct psti_loader_tier_ops psti_loader_tier_pages = {.open = open_pages,
+                                                            .close = close_pages,
+                                                            .look_up = look_up,
+                                                            .release = release,
+                                                            .stats = add_stats};

@@ -1,0 +1,13 @@
+/* loader_pages.h - decoded pages of tables that stay for the next items in them. */
+#ifndef PST_LOADER_LOADER_PAGES_H
+#define PST_LOADER_LOADER_PAGES_H
+
+#include "loader/loader.h"
+
+struct pst_item;
+
+/* Keeps a copy of a page that a worker has decoded, if there is room. item: one in this page, as
+ * the data set gave it; of another kind: nothing is done. decoded: the page. Any worker. */
+void psti_loader_pages_keep(pst_loader *loader, const struct pst_item *item, const void *decoded);
+
+#endif
