@@ -135,7 +135,7 @@ def test_nested(paths: dict[str, Path]) -> None:
         assert len(of_plain) == len(labels) / 2 and set(of_plain[:25]) == set(range(24))
 
 
-def test_views(paths: dict[str, Path]) -> None:
+def test_views_are_drawn(paths: dict[str, Path]) -> None:
     mixture = ps.Mixture({"a": ps.Dataset(paths["a"]).subset([3, 7]), "c": paths["c"]}, weights={"a": 1, "c": 1})
     with loader_of(mixture, batch_size=4) as loader:
         labels = [label for batch in labels_of(loader) for label in batch]
@@ -227,7 +227,7 @@ def test_a_change_forgets_those_behind_it(paths: dict[str, Path]) -> None:
         loader.set_epoch(1)
         assert len(counts(labels_of(loader)[0])) == 3
         before = loader.state_dict()
-        for wrong, words in [({"a": 1}, "source 'b' has none"), ([1, 2], "2 weights and 3"), ({"a": 0, "b": 0, "c": 0}, "sum is 0")]:
+        for wrong, words in [({"a": 1}, "source 'b' has none"), ([1, 2], "2 weights and 3"), (dict.fromkeys(paths, 0), "sum is 0")]:
             with pytest.raises(ArgumentError, match=words):
                 loader.set_weights(wrong)
         with pytest.raises(ArgumentError, match="source 0 has the weight"):

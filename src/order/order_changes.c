@@ -24,7 +24,7 @@ static void close_era(struct psti_order_era *era)
 {
     psti_order_schedule_close(&era->schedule);
     psti_free(era->weights);
-    psti_free(era->befores);
+    psti_free(era->n_befores);
     *era = (struct psti_order_era){0};
 }
 
@@ -49,8 +49,8 @@ enum pst_status psti_order_eras_open(const double *weights, uint32_t n_sources,
         psti_order_schedule_open(weights, n_sources, OPENING_PERIOD, &eras->eras[0].schedule, err);
     if (status != PST_OK)
         return status;
-    eras->eras[0].befores = psti_calloc(n_sources, sizeof *eras->eras[0].befores);
-    return eras->eras[0].befores
+    eras->eras[0].n_befores = psti_calloc(n_sources, sizeof *eras->eras[0].n_befores);
+    return eras->eras[0].n_befores
                ? PST_OK
                : psti_fail(err, PST_ERROR_MEMORY, "order", "no memory for %u weights", n_sources);
 }
@@ -100,17 +100,17 @@ static enum pst_status open_era(struct psti_order_era *era, const struct psti_or
     if (status != PST_OK)
         return status;
     era->weights = psti_alloc_array(n_sources, sizeof *era->weights);
-    era->befores = psti_calloc(n_sources, sizeof *era->befores);
-    if (!era->weights || !era->befores)
+    era->n_befores = psti_calloc(n_sources, sizeof *era->n_befores);
+    if (!era->weights || !era->n_befores)
         return psti_fail(err, PST_ERROR_MEMORY, "order", "no memory for %u weights", n_sources);
     memcpy(era->weights, weights, n_sources * sizeof *era->weights);
     if (era->position == 0)
         return PST_OK;
     bool goes_on = before->epoch == era->epoch;
     if (goes_on)
-        memcpy(era->befores, before->befores, n_sources * sizeof *era->befores);
+        memcpy(era->n_befores, before->n_befores, n_sources * sizeof *era->n_befores);
     psti_order_schedule_count(&before->schedule, era->position - (goes_on ? before->position : 0),
-                              era->befores);
+                              era->n_befores);
     return PST_OK;
 }
 
@@ -184,7 +184,7 @@ struct psti_order_drawn psti_order_eras_at(const struct psti_order_eras *eras, u
     if (era->epoch != epoch)
         return psti_order_schedule_at(&era->schedule, slot);
     struct psti_order_drawn drawn = psti_order_schedule_at(&era->schedule, slot - era->position);
-    drawn.n_before += era->befores[drawn.i_source];
+    drawn.n_before += era->n_befores[drawn.i_source];
     return drawn;
 }
 

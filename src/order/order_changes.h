@@ -9,8 +9,8 @@
 struct psti_order_era {
     uint64_t epoch, position;
     struct psti_order_schedule schedule;
-    double *weights;   /* f64 (n_sources), as they were given; NULL: the opening's */
-    uint64_t *befores; /* u64 (n_sources): draws of each source in this epoch before the place */
+    double *weights;     /* f64 (n_sources), as they were given; NULL: the opening's */
+    uint64_t *n_befores; /* u64 (n_sources): draws of each source in this epoch before the place */
 };
 
 struct psti_order_eras {

@@ -96,6 +96,34 @@ class Mixture(Dataset):
         elif inner := [self._name_of(i) for i, source in enumerate(self._sources) if _weights.is_weighted(source)]:
             raise ArgumentError(f"source {inner[0]!r} is a mixture with weights: give this mixture weights, too")
 
+    @classmethod
+    def from_energon(
+        cls,
+        path: str | os.PathLike[str],
+        split: str = "train",
+        *,
+        fields: Sequence[str] | None = None,
+        lacking: str = "error",
+        stop: str = "all_exhausted",
+        quota: int | str = "batch",
+    ) -> Mixture:
+        """Reads a metadataset of Megatron-Energon, a YAML file with ``splits``, as a mixture.
+
+        ``blend`` has weights, ``blend_epochized`` has data sets that come several times an epoch, ``subset`` a range. Paths count
+        from the file's folder: folders that Energon prepared, other metadatasets, or whatever :class:`Dataset` opens.
+        CorruptError: the file has something else, such as ``join`` or ``subflavors``; the text has the key and its line.
+
+        Args:
+            path: the file.
+            split: a name under ``splits``.
+            fields, lacking, stop, quota: as for :class:`Mixture`; ``stop`` and ``quota`` where there is a blend.
+        """
+        from . import metadataset
+
+        rule = {"stop": stop, "quota": quota}
+        found: Mixture = metadataset.read(path, split, cls, {"fields": fields, "lacking": lacking}, rule)
+        return found
+
     def __reduce__(self) -> tuple[Any, ...]:
         view = None if self._indices is self._shown else self._indices
         return _reopened, (type(self), self._names, tuple(self._sources), self._keywords(), view)

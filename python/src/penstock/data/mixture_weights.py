@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..base import options
 from ..errors import ArgumentError
-
-if TYPE_CHECKING:
-    from .mixture import Mixture
 
 STOPS = ("all_exhausted", "first_exhausted", "endless")  # enum pst_source_stop
 ENDLESS = STOPS.index("endless")
@@ -82,23 +79,23 @@ def _number(value: Any, name: str) -> float:
 
 
 class Share(NamedTuple):
-    """Samples of a mixture that have one weight together: those from number `first` on, `count` of them."""
+    """Samples of a mixture that have one weight together: those from number `first` on, `n` of them."""
 
     name: str
     first: int
-    count: int
+    n: int
     weight: float  # of a sum of 1
 
 
-def shares(mixture: Mixture, weights: Sequence[float], first: int = 0, scale: float = 1, prefix: str = "") -> list[Share]:
+def shares(mixture: Any, weights: Sequence[float], first: int = 0, scale: float = 1, prefix: str = "") -> list[Share]:
     """Returns the shares of a mixture's sources by these weights; their sum is `scale`. A source that is a mixture with weights
     has several: its own weights divide its share."""
     found: list[Share] = []
     for i, (source, weight) in enumerate(zip(mixture._sources, weights, strict=True)):
         name, part = prefix + mixture._name_of(i), weight / sum(weights) * scale
-        inner: tuple[float, ...] | None = source._rule.weights if is_weighted(source) else None  # type: ignore[attr-defined]
+        inner: tuple[float, ...] | None = source._rule.weights if is_weighted(source) else None
         if inner is not None:
-            found += shares(source, inner, first, part, name + "/")  # type: ignore[arg-type]
+            found += shares(source, inner, first, part, name + "/")
         else:
             found.append(Share(name, first, source._count, part))
         first += source._count
@@ -120,14 +117,14 @@ def check_filled(found: Sequence[Share], view: Any) -> None:
     """Raises ArgumentError if a source has a weight and no sample, or none in the view, an array of numbers of samples."""
     import numpy as np
 
-    counts = [share.count for share in found]
+    counts = [share.n for share in found]
     if view is not None:
-        ends = [share.first for share in found] + [found[-1].first + found[-1].count]
+        ends = [share.first for share in found] + [found[-1].first + found[-1].n]
         placed = np.sort(np.asarray(view, np.uint64))
         counts = np.diff(np.searchsorted(placed, np.asarray(ends, np.uint64))).tolist()
     for share, count in zip(found, counts, strict=True):
         if share.weight > 0 and count == 0:
             raise ArgumentError(
                 f"source {share.name!r} has a weight, and no samples"
-                f"{' among those that are used' if share.count else ''}: give it the weight 0, or leave it out"
+                f"{' among those that are used' if share.n else ''}: give it the weight 0, or leave it out"
             )

@@ -75,7 +75,9 @@ class Weights:
             return ()
         if given is None or self._mixture is None:
             one, other = ("no weights", "some") if given is None else ("weights", "none")
-            raise ArgumentError(f"the state is of another loader: its data set had {one} of sources, this one has {other}", dataset=path)
+            raise ArgumentError(
+                f"the state is of another loader: its data set had {one} of sources, this one has {other}", dataset=path
+            )
         if not isinstance(given, Mapping) or set(given) != set(_MEMBERS):
             raise ArgumentError(f"a state's {_KEY!r} has {', '.join(_MEMBERS)}, not {given!r}", dataset=path)
         opened = _numbers(given["weights"], "weights")
@@ -88,7 +90,8 @@ class Weights:
         for key, mine in (("stop", self._mixture._rule.stop), ("quota", self._quota)):
             if given[key] != mine:
                 raise ArgumentError(
-                    f"the state is of a mixture with another {key}: it is {given[key]!r}, here it is {mine!r}: give Mixture({key}=...)",
+                    f"the state is of a mixture with another {key}: it is {given[key]!r}, here it is {mine!r}; give "
+                    f"Mixture({key}=...)",
                     dataset=path,
                 )
         if not isinstance(given["changes"], Sequence) or isinstance(given["changes"], str):

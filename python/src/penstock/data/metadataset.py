@@ -1,0 +1,159 @@
+"""Metadatasets of Megatron-Energon: a YAML file that names data sets and their weights. Read into a mixture.
+
+A file has splits. A split is a data set (``path``), data sets with weights (``blend``, in the first version of the format
+``datasets``), or data sets that come several times an epoch (``blend_epochized``). A path may be another such file. A subset is a
+range of a data set's samples; one around several of them is a range of each. What is not read is refused with its name and line,
+because leaving it out would give other samples than Energon.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .annotations.yaml import Node, read_yaml
+from .dataset import Dataset
+from .mixture_weights import is_weighted
+from .mixture_weights import rule as check_rule
+
+_DEEPEST = 16  # files within files
+_BLENDS = {"MetadatasetV2": ("blend", "blend_epochized"), "Metadataset": ("datasets",)}
+# Keys that may stand there with these values, which say what is done in any case.
+_USUAL = {"dataset_config": "dataset.yaml", "split_config": "split.yaml", "shuffle_over_epochs_multiplier": "1"}
+_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
+_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?")
+
+
+class Range(NamedTuple):
+    """Where a subset begins and ends: parts of a data set, or numbers of samples."""
+
+    first: float
+    end: float
+    is_relative: bool
+
+    def of(self, n: int) -> range:
+        """Returns the numbers of a data set of n samples. Parts are rounded down."""
+        scale = n / 100 if self.is_relative else 1
+        return range(min(n, int(self.first * scale)), min(n, int(self.end * scale)))
+
+
+class _Reader:
+    """Reads one metadataset and those that it names. options: of every mixture that is made."""
+
+    def __init__(self, make: Any, options: dict[str, Any], rule: dict[str, Any]) -> None:
+        self._make = make
+        self._options = options
+        self._rule = rule
+
+    def file(self, path: str, split: str, ranges: Sequence[Range], depth: int) -> Any:
+        """Returns the data set, or the mixture, that a file has for a split."""
+        root = read_yaml(path, "metadataset")
+        nodes = list(root.values())
+        _refuse(root, ("__module__", "__class__", "splits"))
+        kind = root["__class__"].text("__class__") if "__class__" in root else "Metadataset"
+        if kind not in _BLENDS:
+            raise root["__class__"].fault(f"__class__ is {kind!r}: {' and '.join(_BLENDS)} are read")
+        if "splits" not in root or not isinstance(root["splits"].value, dict):
+            raise (nodes[0] if nodes else Node(path, 1, "")).fault("splits: with a map of splits is expected")
+        splits = root["splits"].value
+        if split not in splits:
+            raise root["splits"].fault(f"there is no split {split!r}: the file has {', '.join(map(repr, splits)) or 'none'}")
+        if depth > _DEEPEST:
+            raise root["splits"].fault(f"metadatasets name each other more than {_DEEPEST} deep")
+        return self._entry(splits[split], split, ranges, depth, _BLENDS[kind], ())
+
+    def _entry(
+        self, node: Node, split: str, ranges: Sequence[Range], depth: int, blends: Sequence[str], more: Sequence[str]
+    ) -> Any:
+        """Returns what a map with a path or a blend stands for. more: keys that whoever has the map reads."""
+        entry = node.value
+        if not isinstance(entry, dict):
+            raise node.fault("a map is expected, with path: or one of " + ", ".join(f"{name}:" for name in blends))
+        found = [name for name in ("path", *blends) if name in entry]
+        if len(found) != 1:
+            raise node.fault(f"one of {', '.join(('path', *blends))} is expected, not {' and '.join(found) or 'none of them'}")
+        if "subset" in entry:
+            ranges = [_range(entry["subset"], found[0] == "path"), *ranges]
+        if found[0] == "path":
+            _refuse(entry, ("path", "split_part", "split", "subset", *_USUAL, *more))
+            return self._path(entry, split, ranges, depth)
+        _refuse(entry, (found[0], "subset", *more))
+        return self._blend(entry[found[0]], found[0], split, ranges, depth)
+
+    def _path(self, entry: dict[str, Node], split: str, ranges: Sequence[Range], depth: int) -> Any:
+        node = entry["path"]
+        path = os.path.join(os.path.dirname(node.path), node.text("path"))
+        named = entry.get("split_part", entry.get("split"))
+        part = named.text("split_part") if named is not None else split
+        if os.path.isfile(path) and path.endswith((".yaml", ".yml")):
+            if any(not each.is_relative for each in ranges[:1]):
+                raise entry["subset"].fault("a subset of a metadataset is in percent: [0%, 50%]")
+            return self.file(path, part, ranges, depth + 1)
+        is_prepared = os.path.isdir(os.path.join(path, ".nv-meta"))
+        dataset = Dataset(path, split=part) if is_prepared or named is not None else Dataset(path)
+        for each in ranges:
+            dataset = dataset.subset(each.of(len(dataset)))
+        return dataset
+
+    def _blend(self, node: Node, kind: str, split: str, ranges: Sequence[Range], depth: int) -> Any:
+        if not isinstance(node.value, list) or not node.value:
+            raise node.fault(f"{kind}: a list of data sets is expected")
+        key = "repetitions" if kind == "blend_epochized" else "weight"
+        sources, weights = [], []
+        for each in node.value:
+            source = self._entry(each, split, ranges, depth, (), (key,))
+            number = each.value.get(key)
+            if key == "weight":
+                weights.append(1.0 if number is None else _weight(number))
+                sources.append(source)
+                continue
+            if is_weighted(source):
+                raise each.fault("blend_epochized has a data set with weights: one epoch of it has no end")
+            n = 1 if number is None else number.whole("repetitions")
+            if not 1 <= n <= 1000:
+                raise each.fault(f"repetitions is {n}: 1 to 1000 are possible")
+            sources += [source] * n
+        if key == "repetitions":
+            return self._make(sources, **self._options)
+        return self._make(sources, weights=weights, **self._options, **self._rule)
+
+
+def _refuse(entry: dict[str, Node], known: Sequence[str]) -> None:
+    """Raises CorruptError for a key that is not read, or a value that says something else than what is done."""
+    for key, node in entry.items():
+        if key not in known:
+            raise node.fault(f"the key {key!r} is not read here: {', '.join(known)} are")
+        if key in _USUAL and node.value != _USUAL[key]:
+            raise node.fault(f"{key} is read only where it is {_USUAL[key]}")
+
+
+def _weight(node: Node) -> float:
+    if not isinstance(node.value, str) or not _NUMBER.fullmatch(node.value):
+        raise node.fault("weight: a number, 0 or more, is expected")
+    return float(node.value)
+
+
+def _range(node: Node, may_count: bool) -> Range:
+    """Reads {range: [FIRST, END]}."""
+    entry = node.value
+    if not isinstance(entry, dict) or set(entry) != {"range"} or not isinstance(entry["range"].value, list):
+        raise node.fault("subset: {range: [FIRST, END]} is expected")
+    ends = [each.value if isinstance(each.value, str) else "" for each in entry["range"].value]
+    percents = [_PERCENT.fullmatch(end) for end in ends]
+    counted = may_count and all(end.isascii() and end.isdecimal() and len(end) < 16 for end in ends)
+    if len(ends) != 2 or not (counted or all(percents)):
+        raise node.fault(f"range: two percentages, such as [0%, 50%],{' or numbers of samples,' if may_count else ''} are expected")
+    first, end = (float(each[1]) if each else float(text) for each, text in zip(percents, ends, strict=True))
+    if first > end or (not counted and end > 100):
+        raise node.fault(f"range: {ends[0]} to {ends[1]} is no range")
+    return Range(first, end, not counted)
+
+
+def read(path: Any, split: str, make: Any, options: dict[str, Any], rule: dict[str, Any]) -> Any:
+    """Returns the mixture that a metadataset describes. make: the class, called with its sources; rule: stop and quota."""
+    found = _Reader(make, options, rule).file(os.fspath(path), split, (), 0)
+    if not is_weighted(found):
+        check_rule(None, rule["stop"], rule["quota"], (), True)
+    return found if isinstance(found, make) else make([found], **options)
