@@ -3,7 +3,8 @@
     stranger_job.py PHOTOGRAPHS OUT [--command PENSTOCK] [--beside MODULE] [--after] [--fork-server] [--analyze]
 
 It packs photographs, verifies the set, and loads two epochs of it and of the plain folder. The digests of what came out are
-compared with those of another build. --beside imports a module first, or, with --after, between opening and loading.
+compared with those of another build. --beside imports a module first, or, with --after, between opening and loading. --analyze
+runs penstock.demo, too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import multiprocessing
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import penstock as ps
@@ -96,6 +98,10 @@ def main() -> int:
         report = subprocess.run([arguments.command, "analyze", str(arguments.photographs), "--rate", "1000", "--budget", "4s",
                                  "--json", "--quiet"], check=True, capture_output=True, text=True).stdout
         found["analyzed"] = sorted(json.loads(report))[:3]
+        demo = subprocess.run([sys.executable, "-m", "penstock.demo", "--per-class", "8", "--epochs", "1", "--budget", "2"],
+                              check=True, capture_output=True, text=True).stdout
+        if demo.splitlines()[-1] != "Nothing is left behind." or list(Path(tempfile.gettempdir()).glob("penstock-demo-*")):
+            sys.exit(f"the demo left something behind, or did not end: {demo}")
     print(json.dumps(found))
     return 0
 
