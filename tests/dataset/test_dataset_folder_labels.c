@@ -110,6 +110,30 @@ static void csv_types(void **state)
     pst_dataset_close(&dataset);
 }
 
+/* A number would lose the zeros of 007. */
+static void csv_codes(void **state)
+{
+    three_images(state);
+    pst_dataset *dataset = folder_open(
+        state, "f",
+        labels(state, "file,label,id,ratio,low,zero,sign,text\n"
+                      "a.jpg,00,007,1.5,0.5,0,-01,0x7\n"
+                      "c.jpg,01,12,01.5,0,-0,3,1\n"
+                      "sub/b.png,2,0,2,0e1,10,4,2\n"));
+    assert_int_equal(type_of(dataset, "label"), PST_FIELD_INT);
+    assert_int_equal(int_of(dataset, 1, "label"), 1);
+    static const char *const texts[] = {"id", "ratio", "sign", "text"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        assert_int_equal(type_of(dataset, texts[i]), PST_FIELD_TEXT);
+    assert_string_equal(bytes_of(dataset, 0, "id", NULL), "007");
+    assert_string_equal(bytes_of(dataset, 1, "id", NULL), "12");
+    assert_string_equal(bytes_of(dataset, 1, "ratio", NULL), "01.5");
+    assert_string_equal(bytes_of(dataset, 0, "sign", NULL), "-01");
+    assert_int_equal(type_of(dataset, "low"), PST_FIELD_FLOAT);
+    assert_int_equal(type_of(dataset, "zero"), PST_FIELD_INT);
+    pst_dataset_close(&dataset);
+}
+
 static void csv_class_names(void **state)
 {
     three_images(state);
@@ -414,7 +438,7 @@ static void every_failure_is_clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(csv_types),
+        T(csv_types), T(csv_codes),
         T(csv_class_names),
         T(json_types),
         T(csv_that_is_refused),

@@ -147,6 +147,13 @@ static enum pst_status read_header(struct csv *csv)
     return PST_OK;
 }
 
+/* True for 007: a number would lose the zeros, so it is a text. */
+static bool is_code(const char *s, size_t n)
+{
+    size_t i = n > 0 && (s[0] == '-' || s[0] == '+');
+    return i + 1 < n && s[i] == '0' && s[i + 1] >= '0' && s[i + 1] <= '9';
+}
+
 static enum pst_status deliver(struct csv *csv)
 {
     struct psti_row_sink *sink = csv->sink;
@@ -169,7 +176,8 @@ static enum pst_status deliver(struct csv *csv)
             return psti_dataset_folder_bad_line(
                 sink, PST_ERROR_ARGUMENT, "label %.*s is beyond 64 bits: it is no class number",
                 cell.nbytes < 100 ? (int)cell.nbytes : 100, cell.bytes);
-        else if (cell.kind == PSTI_DATASET_CELL_ABSENT)
+        else if (cell.kind == PSTI_DATASET_CELL_ABSENT ||
+                 (strcmp(name, "label") != 0 && is_code(cell.bytes, cell.nbytes)))
             cell.kind = PSTI_DATASET_CELL_TEXT;
         status = sink->cell(sink, name, &cell);
     }
