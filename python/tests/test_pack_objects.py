@@ -419,7 +419,7 @@ def test_from_a_function(work):
         (["--from", "mine:number"], 1, "int is no data set"),
         (["--from", "mine:train", "--voc"], 2, "only one of --from"),
         (["--from", "mine:train", "--resize", 9], 2, "--resize goes without --from"),
-        (["--from", "mine:train", "--split", "x"], 2, "--split goes without --from"),
+        (["--from", "mine:train", "--split", "x"], 1, "split goes with a DatasetDict"),
         (["--from", "mine:train", "--paint", "mask"], 2, "--paint and --bad-annotations go without --from"),
         ([], 2, "an operand is missing: penstock pack SRC DST"),
     ],

@@ -21,7 +21,9 @@ struct pack_arguments {
     struct cli_pli pli;
     /* Annotations of others, which the Python package reads. */
     const char *coco, *paint, *bad_annotations;
-    const char *from; /* a function that makes a data set in Python */
+    const char *colours; /* a table of them: masks are pictures in colours */
+    const char *join;    /* a table with a row for each sample */
+    const char *from;    /* a function that makes a data set in Python */
     bool voc, citypersons, yolo, cvat, labelme, roboflow;
     int argc; /* number of all arguments as given */
     char **argv;
@@ -344,13 +346,14 @@ static bool is_drawn(const struct pack_arguments *a)
 /* Whether the Python package reads the source. */
 static bool is_annotated(const struct pack_arguments *a)
 {
-    return a->from != NULL || a->coco != NULL || a->voc || a->citypersons || is_drawn(a);
+    return a->from != NULL || a->join != NULL || a->colours != NULL || a->coco != NULL || a->voc ||
+           a->citypersons || is_drawn(a);
 }
 
 /* Painted masks are PLI unless other forms are given. */
 static bool paints_pli(const struct pack_arguments *a, const struct pst_pack_options *options)
 {
-    return a->paint != NULL && options->n_mask_forms == 0;
+    return (a->paint != NULL || a->colours != NULL) && options->n_mask_forms == 0;
 }
 
 /* Takes --part and --prepare. */
@@ -453,19 +456,18 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
                          : a->of_lossy                ? "--of-lossy"
                          : a->source.labels           ? "--labels"
                          : a->source.masks            ? "--masks"
-                         : a->source.members          ? "--members"
+                         : a->source.members && !a->join ? "--members"
                          : a->source.allow_unreadable ? "--allow-unreadable"
                          : a->source.ignore_labels    ? "--ignore-labels"
                                                       : NULL;
-    if ((a->from != NULL) + (a->coco != NULL) + a->voc + a->citypersons + a->yolo + a->cvat +
-            a->labelme + a->roboflow >
+    if ((a->from != NULL) + (a->join != NULL) + (a->colours != NULL) + (a->coco != NULL) +
+            a->voc + a->citypersons + a->yolo + a->cvat + a->labelme + a->roboflow >
         1)
         return cli_usage(cli, "only one of --from, --coco, --voc, --citypersons, --yolo, --cvat, "
-                              "--labelme and --roboflow is possible");
-    if (a->from != NULL && a->source.split != NULL)
-        return cli_usage(cli, "--split goes without --from: the function chooses the split");
-    if (a->from != NULL && (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
-        return cli_usage(cli, "--paint and --bad-annotations go without --from");
+                              "--labelme, --roboflow, --colours and --join is possible");
+    if ((a->from != NULL || a->join != NULL) &&
+        (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
+        return cli_usage(cli, "--paint and --bad-annotations go without --from and --join");
     if (!is_annotated(a) && (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
         return cli_usage(cli, "--paint and --bad-annotations go with --coco, --voc, "
                               "--citypersons, --yolo, --cvat, --labelme or --roboflow");
@@ -474,7 +476,7 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
     if (others != NULL)
         return cli_usage(cli,
                          "%s goes without --from, --coco, --voc, --citypersons, --yolo, --cvat, "
-                         "--labelme and --roboflow: pack, then repack",
+                         "--labelme, --roboflow, --colours and --join: pack, then repack",
                          others);
     if (a->coco != NULL && a->source.split != NULL)
         return cli_usage(cli, "--split goes with --voc or --citypersons: a file of COCO is one");
@@ -504,7 +506,7 @@ static void fit_options(struct cli_option *options, enum pack_kind kind)
     static const char *const annotated[] = {"coco",            "voc",     "citypersons",
                                             "yolo",            "cvat",    "labelme",
                                             "roboflow",        "paint",   "from",
-                                            "bad-annotations"};
+                                            "bad-annotations", "colours", "join"};
     for (size_t i = 0; kind != PACK && i < sizeof annotated / sizeof annotated[0]; i++)
         leave_out(options, annotated[i]);
     if (kind == APPEND) { /* an existing data set has its fields already */
@@ -564,10 +566,18 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
          NULL,                                                                                     \
          NULL,                                                                                     \
          "SRC is a folder of images with JSON files of Labelme"},                                  \
+        {"roboflow",                                                                               \
+         0,                                                                                        \
+         CLI_FLAG,                                                                                 \
+         &(a).roboflow,                                                                            \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "SRC is an unpacked export of Roboflow: train, valid and test as YOLO, COCO, VOC or "     \
+         "CSV"},                                                                                   \
     {                                                                                              \
-        "roboflow", 0, CLI_FLAG, &(a).roboflow, NULL, NULL,                                        \
-            "SRC is an unpacked export of Roboflow: train, valid and test as YOLO, COCO, VOC "     \
-            "or CSV"                                                                               \
+        "colours", 0, CLI_TEXT, &(a).colours, "TABLE", NULL,                                       \
+            "SRC has images and masks in colours; TABLE says what they mean: camvid, voc, or a "   \
+            "file of CSV, JSON or YAML"                                                            \
     }
 
 /* Options that control how foreign annotation files (COCO, VOC, CityPersons) are read. */
@@ -604,6 +614,14 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
 /* Data sets that a function of the user's makes in Python. */
 #define OWN_OPTIONS(a)                                                                             \
     CLI_GROUP("data sets of your own"),                                                            \
+        {"join",                                                                                   \
+         0,                                                                                        \
+         CLI_TEXT,                                                                                 \
+         &(a).join,                                                                                \
+         "TABLE",                                                                                  \
+         NULL,                                                                                     \
+         "a table of CSV, JSON lines, Parquet or Arrow with a row for each sample of SRC, by its " \
+         "name: the key in a tar. Its columns become fields"},                                     \
     {                                                                                              \
         "from", 0, CLI_TEXT, &(a).from, "MODULE:FUNCTION", NULL,                                   \
             "a Python function that returns an object with __len__ and __getitem__, or such an "   \

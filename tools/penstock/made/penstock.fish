@@ -102,6 +102,8 @@ complete -c penstock -n '__penstock_at "pack"' -l yolo -d 'SRC is data.yaml of Y
 complete -c penstock -n '__penstock_at "pack"' -l cvat -d 'SRC is an unpacked export of CVAT for images 1.1, or its XML file'
 complete -c penstock -n '__penstock_at "pack"' -l labelme -d 'SRC is a folder of images with JSON files of Labelme'
 complete -c penstock -n '__penstock_at "pack"' -l roboflow -d 'SRC is an unpacked export of Roboflow: train, valid and test as...'
+complete -c penstock -n '__penstock_at "pack"' -l colours -x -d 'SRC has images and masks in colours'
+complete -c penstock -n '__penstock_at "pack"' -l join -x -d 'a table of CSV, JSON lines, Parquet or Arrow with a row for each...'
 complete -c penstock -n '__penstock_at "pack"' -l from -x -d 'a Python function that returns an object with __len__ and...'
 complete -c penstock -n '__penstock_at "pack"' -l json -d 'results and errors as JSON on stdout'
 complete -c penstock -n '__penstock_at "pack"' -l quiet -d 'no progress and no remarks on stderr'

@@ -97,6 +97,8 @@ _penstock() {
       '--cvat[SRC is an unpacked export of CVAT for images 1.1, or its XML file]' \
       '--labelme[SRC is a folder of images with JSON files of Labelme]' \
       '--roboflow[SRC is an unpacked export of Roboflow\: train, valid and test as...]' \
+      '--colours[SRC has images and masks in colours]:TABLE: ' \
+      '--join[a table of CSV, JSON lines, Parquet or Arrow with a row for each...]:TABLE: ' \
       '--from[a Python function that returns an object with __len__ and...]:MODULE\:FUNCTION: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \

@@ -16,7 +16,7 @@ from ..data.pack_report import PackReport, Progress
 from ..data.sources.named import made_by
 from ..data.sources.objects import Storing, pack_object
 from ..errors import PenstockError
-from .options import words_of
+from .options import members_of, words_of
 from .output import FAILED, INTERRUPTED, OK, Meter, only_results, parts, shown, size
 
 
@@ -29,6 +29,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--citypersons", action="store_true")
     for kind in ("yolo", "cvat", "labelme", "roboflow"):
         parser.add_argument(f"--{kind}", action="store_true")
+    parser.add_argument("--colours")
+    parser.add_argument("--join")
+    parser.add_argument("--members")
     parser.add_argument("--split")
     parser.add_argument("--paint")
     parser.add_argument("--bad-annotations", default="stop", choices=("stop", "drop"))
@@ -50,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
 
 _NOTICES = {
     "background": "{count} images have no boxes and are stored as backgrounds ({name}), the first {first}",
+    "mask_alone": "{count} masks have no image and are left out, the first {first}",
     "label_alone": "{count} label files have no image and are left out, the first {first}",
     "left_out_form": "{count} images are of a form that is not read and left out, the first {first}: convert them to PNG or JPEG",
     "no_split": "the folder of the split {first} is not there: it is left out",
@@ -118,8 +122,8 @@ def _packed(given: argparse.Namespace, progress: Progress) -> PackReport:
         storing = Storing(words_of(given.form), words_of(given.mask_form), given.tier, given.effort or None, given.max_error,
                           given.made_for)  # fmt: skip
         return pack_object(
-            made.dataset, given.destination, made.schema, storing, make=made.again, num_workers=given.workers,
-            skip=given.on_error == "skip", **common,
+            made.dataset, given.destination, made.schema, storing, make=made.again, split=given.split,
+            num_workers=given.workers, skip=given.on_error == "skip", **common,
         )  # fmt: skip
     return pack(
         given.source,
@@ -131,6 +135,9 @@ def _packed(given: argparse.Namespace, progress: Progress) -> PackReport:
         cvat=given.cvat,
         labelme=given.labelme,
         roboflow=given.roboflow,
+        colours=given.colours,
+        join=given.join,
+        fields=members_of(given.members),
         split=given.split,
         paint=words_of(given.paint) or (),
         bad_annotations="drop" if given.bad_annotations == "drop" else "raise",

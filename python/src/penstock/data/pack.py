@@ -13,9 +13,10 @@ from ..errors import ArgumentError, from_parts
 from . import image as _image
 from . import packing as _packing
 from . import progress as _opening
-from .dataset import Paths, Rules, mask_columns, member_rules, path_text
+from .dataset import Dataset, Paths, Rules, mask_columns, member_rules, path_text
 from .pack_report import BadSample, PackReport, Progress, VerifyReport, collector
 from .schema import FieldSpec
+from .sources import joined as _joined
 from .sources import objects as _objects
 from .writer import APPEND, CREATE, KEPT_LISTED, RESUME, Path
 
@@ -71,6 +72,8 @@ def pack(
     cvat: bool = False,
     labelme: bool = False,
     roboflow: bool = False,
+    colours: Path | None = None,
+    join: Path | None = None,
     split: str | None = None,
     paint: Sequence[str] = (),
     bad_annotations: str = "raise",
@@ -125,8 +128,11 @@ def pack(
             layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
         yolo, cvat, labelme, roboflow: ``source`` is ``data.yaml`` of YOLO or its folder; an unpacked export of CVAT for
             images 1.1 or its XML; a folder of images with JSON files of Labelme; an unpacked export of Roboflow.
+        colours: ``source`` has images and masks in colours: the table of these, "camvid", "voc", or a file (CSV, JSON, YAML).
+        join: a table (CSV, JSON lines, Parquet, Arrow) with a row for each sample of ``source``, by its name, such as the key in a
+            tar. Its columns become fields.
         split: with ``voc``, ``citypersons``, ``yolo``, ``cvat`` (subset) and ``roboflow``, and of files of others: the
-            samples of one split, such as "train".
+            samples of one split, such as "train". Of a DatasetDict of ``datasets``, too, or "all", with a field ``split``.
         paint: with ``coco``, ``yolo``, ``cvat``, ``labelme`` and ``roboflow``: "mask" (classes) and "instances" (objects)
             are drawn from polygons and run lengths.
         bad_annotations: an annotation that cannot be stored, as a box without area: "raise": its sample is a bad one;
@@ -134,7 +140,7 @@ def pack(
         fields: of files of others: as for :class:`Dataset`.
         schema: of a data set of your own: its fields, as for :class:`Writer`. None: the first sample tells them.
 
-    coco to roboflow, paint and bad_annotations are explained in docs/imports.md, and what they go with.
+    coco to colours, paint and bad_annotations are explained in docs/imports.md, and what they go with.
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True``, else with the same arguments."""
     forms, mask_forms, paint = _options.words(forms), _options.words(mask_forms), _options.words(paint) or ()
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
@@ -147,20 +153,24 @@ def pack(
     }  # fmt: skip
     how = {"resume": resume, "skip": skip, "num_workers": num_workers, "shard_size": shard_size, "commit_size": commit_size,
            "progress": progress}  # fmt: skip
+    annotated = {"coco": coco, "voc": voc, "citypersons": citypersons, **dict.fromkeys(drawn, True), "colours": colours,
+                 "paint": paint, "bad_annotations": bad_annotations != "raise"}  # fmt: skip
+    storing = _objects.Storing(forms, mask_forms, tier, effort, max_error, made_for)
+    if join is not None:
+        _alone("join goes without", {**others, **annotated, "schema": schema, "fields": None})
+        opened = Dataset(source, split=split, fields=fields)
+        return _joined.pack_joined(opened, os.fspath(join), os.fspath(destination), storing, **how)
     if _objects.is_object(source):
-        others |= {"coco": coco, "voc": voc, "citypersons": citypersons, **dict.fromkeys(drawn, True), "split": split,
-                   "paint": paint, "bad_annotations": bad_annotations != "raise"}  # fmt: skip
-        _alone("a data set of your own goes without", others)
-        storing = _objects.Storing(forms, mask_forms, tier, effort, max_error, made_for)
-        return _objects.pack_object(source, os.fspath(destination), schema, storing, make=None, **how)
+        _alone("a data set of your own goes without", {**others, **annotated})
+        return _objects.pack_object(source, os.fspath(destination), schema, storing, make=None, split=split, **how)
     if schema is not None:
         raise ArgumentError("schema goes with a data set of your own: an object with __len__ and __getitem__")
-    if coco is not None or voc or citypersons or drawn:
+    if coco is not None or colours is not None or voc or citypersons or drawn:
         _alone("pack, then change the data set: coco, voc and the like go without", others)
         return _pack_annotated(
             _one_path(source),
             os.fspath(destination),
-            (None if coco is None else os.fspath(coco), voc, citypersons, drawn),
+            (None if coco is None else os.fspath(coco), voc, citypersons, drawn, None if colours is None else os.fspath(colours)),
             (split, tuple(paint), bad_annotations, made_for),
             (forms, mask_forms, tier, effort, max_error),
             **how,
@@ -169,40 +179,55 @@ def pack(
         raise ArgumentError("paint and bad_annotations go with coco, voc or citypersons, yolo, cvat, labelme or roboflow")
     if gives_pli and not append and plan is None and resize is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
         raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
-    bad: list[dict[str, Any]] = []
-    kept: list[dict[str, Any]] = []
     opening = {"allow_unreadable": allow_unreadable or skip, "ignore_labels": bool(ignore_labels)}
     writing = {
         "mode": RESUME if resume else APPEND if append else CREATE,
         "shard_nbytes": _options.nbytes("shard_size", shard_size),
         "commit_nbytes": _options.nbytes("commit_size", commit_size),
     }
-    options = {
-        "num_workers": max(1, _options.workers(num_workers)),
-        "verify_pixels": verify_samples or verify_pixels,
-        "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
-        "pli_effort": 0 if effort is None else _options.count("effort", effort, 1, 5),
-        "pli_max_error": _options.count("max_error", max_error, 0, 127),
-        "pli_of_lossy": of_lossy,
+    options = _work(num_workers, verify_samples or verify_pixels, tier, effort, max_error, of_lossy) | {
         "made_for": _options.made_for(made_for),
         "add_classes": add_classes,
         "resize": 0 if resize is None else _options.count("resize", resize, 1, 65535),
     }
+    reading = (None if labels is None else os.fspath(labels), mask_columns(masks), split, member_rules(fields))
+    storing_as = (_form_numbers(forms), _form_numbers(mask_forms), None if plan is None else os.fspath(plan))
+    return _pack_files(path_text(source), os.fspath(destination), reading, storing_as, (options, writing, opening), progress, skip)
+
+
+def _work(
+    num_workers: int | None, verify: bool, tier: str | None, effort: int | None, max_error: int, of_lossy: bool
+) -> dict[str, Any]:
+    """Returns the options of the library that pack and repack share."""
+    return {
+        "num_workers": max(1, _options.workers(num_workers)),
+        "verify_pixels": verify,
+        "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
+        "pli_effort": 0 if effort is None else _options.count("effort", effort, 1, 5),
+        "pli_max_error": _options.count("max_error", max_error, 0, 127),
+        "pli_of_lossy": of_lossy,
+    }
+
+
+def _pack_files(
+    source: str,
+    destination: str,
+    reading: tuple[str | None, tuple[str, ...], str | None, Any],
+    storing: tuple[list[int], list[int], str | None],
+    how: tuple[dict[str, Any], dict[str, Any], dict[str, Any]],
+    progress: Progress | None,
+    skip: bool,
+) -> PackReport:
+    """Packs what the library reads itself."""
+    labels, masks, split, rules = reading
+    forms, mask_forms, plan = storing
+    bad: list[dict[str, Any]] = []
+    kept: list[dict[str, Any]] = []
+    listed = collector(bad, None) if skip else None
     with _opening.shown() as told:
         report = _native.pack(
-            path_text(source),
-            os.fspath(destination),
-            None if labels is None else os.fspath(labels),
-            mask_columns(masks),
-            _form_numbers(forms),
-            _form_numbers(mask_forms),
-            options, writing, opening, progress,
-            collector(bad, None) if skip else None,
-            collector(kept, None, KEPT_LISTED),
-            None if plan is None else os.fspath(plan),
-            split,
-            member_rules(fields),
-            told,
+            source, destination, labels, masks, forms, mask_forms, *how, progress, listed, collector(kept, None, KEPT_LISTED),
+            plan, split, rules, told,
         )  # fmt: skip
     return PackReport(**report, bad=bad, kept_jpeg=kept)
 
@@ -210,7 +235,7 @@ def pack(
 def _pack_annotated(
     source: str,
     destination: str,
-    kind: tuple[str | None, bool, bool, Sequence[str]],
+    kind: tuple[str | None, bool, bool, Sequence[str], str | None],
     reading: tuple[str | None, tuple[str, ...], str, str | None],
     storing: tuple[Sequence[str] | None, Sequence[str] | None, str | None, int | None, int],
     **how: Any,
@@ -225,7 +250,8 @@ def _pack_annotated(
     if len(set(paint)) != len(paint):
         raise ArgumentError(f"paint names a field twice: {paint}")
     of_images = "pli" in (forms or ())
-    of_masks = "pli" in (mask_forms or ()) or (bool(paint) and not mask_forms)
+    paints = bool(paint) or kind[4] is not None
+    of_masks = "pli" in (mask_forms or ()) or (paints and not mask_forms)
     if (max_error != 0 and not of_images) or ((tier is not None or effort is not None) and not (of_images or of_masks)):
         raise ArgumentError('tier, effort and max_error go with the form "pli", max_error with that of images')
     if tier is not None:
@@ -282,14 +308,7 @@ def repack(
     if (tier is not None or effort is not None or max_error != 0 or of_lossy) and plan is None and \
             "pli" not in (*(forms or ()), *(mask_forms or ())):
         raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
-    options = {
-        "num_workers": max(1, _options.workers(num_workers)),
-        "verify_pixels": verify_samples or verify_pixels,
-        "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
-        "pli_effort": 0 if effort is None else _options.count("effort", effort, 1, 5),
-        "pli_max_error": _options.count("max_error", max_error, 0, 127),
-        "pli_of_lossy": of_lossy,
-    }
+    options = _work(num_workers, verify_samples or verify_pixels, tier, effort, max_error, of_lossy)
     report = _native.pack(
         os.fspath(path),
         None,

@@ -84,17 +84,22 @@ def _open_drawn(kind: str, folder: str, given: Given) -> Source:
 
 
 def open_source(
-    folder: str, given: Given, coco: str | None, voc: bool, citypersons: bool, kinds: Sequence[str] = ()
+    folder: str, given: Given, coco: str | None, voc: bool, citypersons: bool, kinds: Sequence[str] = (),
+    colours: str | None = None,
 ) -> Source:
     """Reads the annotations."""
-    if (coco is not None) + voc + citypersons + len(kinds) != 1:
-        raise ArgumentError("one of coco, voc, citypersons and " + ", ".join(_DRAWN) + " says what the annotations are")
+    if (coco is not None) + (colours is not None) + voc + citypersons + len(kinds) != 1:
+        raise ArgumentError("one of coco, voc, citypersons, colours and " + ", ".join(_DRAWN) + " says what the annotations are")
     if kinds:
         return _open_drawn(kinds[0], folder, given)
     if given.split is not None and coco is not None:
         raise ArgumentError("split goes with voc and citypersons: a file of COCO is one split")
     if given.paint and coco is None:
         raise ArgumentError("paint goes with coco, yolo, cvat, labelme and roboflow: the others have no polygons")
+    if colours is not None:
+        from .colours import Colours
+
+        return Colours(folder, colours, given)
     if coco is not None:
         from .coco import Coco
 

@@ -16,6 +16,7 @@ from ..pack_report import PackReport
 from ..schema import FieldSpec, Mask, spec
 from ..writer import Writer
 from . import typed
+from .huggingface import Hub, hub_of, is_hub
 from .processes import Make, Processes, read
 
 
@@ -55,7 +56,7 @@ def length(dataset: Any) -> int:
             f"a {kind.__module__}.{kind.__qualname__} is no data set with __len__ and __getitem__ by number; what is only iterated "
             "over is written with ps.Writer"
         )
-    if kind.__module__.partition(".")[0] == "penstock":
+    if kind.__module__.partition(".")[0] == "penstock" and not isinstance(dataset, Hub):
         raise ArgumentError(f"a {kind.__qualname__} of Penstock is packed by its path, which keeps what is stored")
     try:
         n = len(dataset)
@@ -159,6 +160,7 @@ def pack_object(
     storing: Storing,
     *,
     make: Make | None,
+    split: str | None,
     num_workers: int | None,
     **how: Any,
 ) -> PackReport:
@@ -166,22 +168,48 @@ def pack_object(
     n_workers = options.count("num_workers", num_workers or 0, 0, 1024)
     if schema and storing != Storing(None, None, None, None, 0, None):
         raise ArgumentError("schema says how fields are stored: forms, mask_forms, tier, effort, max_error, made_for go without it")
-    found = Objects(dataset, length(dataset), f"{type(dataset).__module__}.{type(dataset).__qualname__}")
+    source = _opened(dataset, split)
+    found = Objects(source, length(source), f"{type(dataset).__module__}.{type(dataset).__qualname__}")
     if schema:
         found.schema = {name: spec(name, given) for name, given in schema.items()}
-        found.order = list(found.schema)
+    elif isinstance(source, Hub):
+        found.schema = source.schema(storing.image)
     else:
-        try:
-            first = read(dataset, 0)
-            sample = typed.named(first, None)
-            found.schema = typed.schema_of(sample, _classes(dataset), storing.image, storing.mask)
-        except PenstockError as error:
-            raise _located(error, 0) from error.__cause__
-        found.order = list(sample)
+        found.schema = _first_tells(source, storing)
+    found.order = list(found.schema)
     if n_workers:
-        found.start(make or _Copy(dataset), min(n_workers, len(found.names())))
+        found.start(_Copy(source) if make is None else _Opened(make, split), min(n_workers, len(found.names())))
     n_threads = packing.threads(None) + n_workers
     return packing.run(found, destination, dict(found.schema), n_threads=n_threads, **how)
+
+
+def _first_tells(dataset: Any, storing: Storing) -> dict[str, FieldSpec]:
+    """Returns the fields of the first sample, in its order."""
+    try:
+        sample = typed.named(read(dataset, 0), None)
+        return typed.schema_of(sample, _classes(dataset), storing.image, storing.mask)
+    except PenstockError as error:
+        raise _located(error, 0) from error.__cause__
+
+
+def _opened(dataset: Any, split: str | None) -> Any:
+    """Returns what is packed of an object: of `datasets` a split, with images and sounds as they lie in files."""
+    if is_hub(dataset):
+        hub = hub_of(dataset, split)
+        return dataset if hub is None else hub
+    if split is not None:
+        raise ArgumentError("split goes with a DatasetDict of datasets: your object is one split")
+    return dataset
+
+
+class _Opened:
+    """Makes a data set anew, in a worker process."""
+
+    def __init__(self, make: Make, split: str | None) -> None:
+        self._make, self._split = make, split
+
+    def __call__(self) -> Any:
+        return _opened(self._make(), self._split)
 
 
 class _Copy:
