@@ -80,8 +80,12 @@ PARTS = (
     Part("accelerate", (page("hf-trainer"),), needs=("transformers",), torch=True),
     Part("torchvision", ("test_torchvision.py",), torch=True),
     Part("torchaudio", ("test_audio.py", "-k", "torchaudio"), torch=True),
+    Part("albumentations", (page("albumentations"),)),
     Part("prometheus-client", ("test_meter.py", "-k", "prometheus")),
     Part("pycocotools", ("test_imports.py", "-k", "pycocotools")),
+    Part("pytorch-ignite", (page("ignite"),), torch=True),
+    Part("torchmetrics", (page("evaluate-torchmetrics"),), needs=("pycocotools",), torch=True),
+    Part("timm", (page("timm"),), torch=True),
     Part("webdataset", (page("from-webdataset", "test_peers"),), torch=True),
     # It needs older packages than transformers does, so it comes after it.
     Part("mosaicml-streaming", (page("from-mosaic", "test_peers"),), torch=True, large=True),

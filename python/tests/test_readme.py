@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -16,57 +15,14 @@ from pathlib import Path
 import pytest
 
 from conftest import find_references
+from page_folder import GUIDE, PHOTOGRAPHS, ROOT, environment, make_folder
 from run_page import BLOCK_OF_PEER, USES_TORCHVISION
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-PHOTOGRAPHS = ROOT / "examples" / "photographs"
-CONTAINERS = ROOT / "tests" / "golden" / "containers"
-# Files of others, which their own libraries wrote: what pages call them, and where they lie in tests/golden/containers.
-OTHERS = {
-    "mds": "mds/all",
-    "records/imagenet-00000-of-00002.tfrecord": "tfrecord/imagenet-00000-of-00002.tfrecord",
-    "records/imagenet-00001-of-00002.tfrecord": "tfrecord/imagenet-00001-of-00002.tfrecord",
-    "tfds": "tfrecord/tfds",
-    "photographs.beton": "beton/jpegs.beton",
-    "photographs.rec": "recordio/whole.rec",
-    "lsun_lmdb/data.mdb": "lmdb/images.mdb",
-    "hub/data/train-00000-of-00001.parquet": "parquet/datasets.parquet",
-    "saved": "arrow/dict",
-}
-GUIDE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "guide").glob("*.md") if path.stem != "README")
 # Pages outside of the guide, where other blocks than these stand for themselves: the numbers of blocks that run.
 PAGES = {"README.md": 3, "docs/python.md": 12, "docs/images.md": 5, "docs/detection.md": 5}
 # Packages that pages run with; test_peers has others.
 NEEDS = ("torch", "lightning", "transformers", "accelerate", "pycocotools", "torchmetrics", "ignite", "timm",
          "albumentations", "ultralytics")
-
-
-def make_folder(folder: Path, document: str) -> Path:
-    """A folder as the pages expect it: examples/photographs, and photographs/<class>/*.jpg; of OTHERS what the page names."""
-    shutil.copytree(PHOTOGRAPHS, folder / "examples" / "photographs")
-    for i, path in enumerate(sorted(PHOTOGRAPHS.glob("*.jpg"))[:8]):
-        kind = folder / "photographs" / ("bird", "house")[i % 2]
-        kind.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, kind)
-    text = (ROOT / document).read_text()
-    for name, golden in OTHERS.items():
-        if f'"{name.split("/")[0]}"' in text:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            copy = shutil.copytree if (CONTAINERS / golden).is_dir() else shutil.copy
-            copy(CONTAINERS / golden, folder / name)
-    return folder
-
-
-def environment() -> dict[str, str]:
-    """Adds the C library that `make check` has installed, and the peers' environments, where these are."""
-    prefix, peers = ROOT / "build" / "installed", ROOT / "bench" / "out" / "venv"
-    lib = next((path.parent.parent for path in prefix.glob("lib*/**/pkgconfig/penstock.pc")), None)
-    found = {"OMP_NUM_THREADS": "1"}
-    if lib:
-        found |= {"PKG_CONFIG_PATH": str(lib / "pkgconfig"), "LD_LIBRARY_PATH": str(lib)}
-    if peers.is_dir():
-        found["PST_PEERS"] = str(peers)
-    return {**os.environ, **found}
 
 
 @functools.cache
@@ -106,7 +62,8 @@ def require(document: str) -> None:
 
 
 # Pages whose programs import a framework or start ranks: each takes ten seconds and more.
-SLOW = {f"docs/guide/{name}.md" for name in ("evaluate-torchmetrics", "from-torch", "hf-trainer", "lightning", "slurm", "torchrun")}
+SLOW = {f"docs/guide/{name}.md" for name in
+        ("evaluate-torchmetrics", "from-torch", "hf-trainer", "lightning", "slurm", "timm", "torchrun", "ultralytics")}  # fmt: skip
 
 
 @pytest.mark.parametrize("document", [pytest.param(page, marks=[pytest.mark.long] * (page in SLOW)) for page in (*PAGES, *GUIDE)])

@@ -1,0 +1,57 @@
+"""check_pages.py: what it reads out of a page, and its verdicts."""
+
+import pytest
+
+import check_pages as pages
+from check_newest import FAILS, UNTRIED, WORKS, Session
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("# Page\n\n```python\nimport penstock as ps\n```\n", ()),
+        ("This page needs `pip install penstock timm`.\n", ("timm",)),
+        ("needs `pip install penstock torchmetrics[detection]`.\n", ("torchmetrics[detection]",)),
+        ("```sh\npenstock view a -o b   # pip install 'penstock[view]'\n```\n", ("[view]",)),
+        ("needs `pip install penstock[view] opencv-python-headless` and\n", ("[view]", "opencv-python-headless")),
+        ('```python\nps.Loader("photographs", output="torch")\n```\n', ("torch",)),
+        ("needs `pip install penstock lightning`\n```python\nimport torch\n```\n", ("lightning", "torch")),
+        ("```python peer torch\nimport torch\n```\n", ()),  # another package's code is compiled only
+    ],
+)
+def test_what_a_page_needs(text, words):
+    assert pages.needs(text) == words
+
+
+def test_frameworks_are_named_by_the_pages_that_import_them():
+    named = {"lightning": "lightning", "hf-trainer": "transformers", "accelerate": "accelerate", "ignite": "pytorch-ignite",
+             "timm": "timm", "evaluate": "pycocotools", "evaluate-torchmetrics": "torchmetrics[detection]"}  # fmt: skip
+    for name, package in named.items():
+        assert package in pages.needs((pages.ROOT / "docs" / "guide" / f"{name}.md").read_text())
+
+
+def test_verdicts(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "make_folder", lambda folder, page: folder)
+    answers = {"good.md": (0, ""), "bad.md": (1, "Traceback\nAssertionError\n"), "slow.md": (124, "")}
+    monkeypatch.setattr(Session, "run", lambda session, *command, **more: answers[command[-1].name])
+    session = Session(tmp_path, 0.0)
+    assert pages.try_page(session, "good.md", "") == (WORKS, "")
+    assert pages.try_page(session, "bad.md", "") == (FAILS, "AssertionError")
+    assert pages.try_page(session, "slow.md", "") == (UNTRIED, "time was over")
+    monkeypatch.setattr(pages, "can_go_offline", lambda: False)
+    assert pages.try_page(session, "good.md", "from ultralytics import YOLO")[0] == UNTRIED
+    monkeypatch.setattr(pages.shutil, "which", lambda name: None)
+    assert pages.try_page(session, "good.md", "memcached -M")[1] == "memcached is not installed"
+
+
+def test_an_installation_that_fails_fails_its_pages_alone(tmp_path, monkeypatch):
+    for name, package in (("one.md", "timm"), ("two.md", "ignite")):
+        (tmp_path / name).write_text(f"needs `pip install penstock {package}`\n")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "WORK", tmp_path / "work")
+    monkeypatch.setattr(pages, "install", lambda session, wheel, words, *more: (int("timm" in words), "ERROR: no such release\n"))
+    monkeypatch.setattr(pages, "try_page", lambda session, page, text: (WORKS, ""))
+    rows = pages.run_all("w.whl", ["one.md", "two.md"], "torch==2.13.0+cpu")
+    assert [(row.name, row.verdict) for row in rows] == [("one.md", FAILS), ("two.md", WORKS)]
+    assert rows[0].detail == "pip: ERROR: no such release"
+    assert all(row.verdict == UNTRIED for row in pages.run_all("w.whl", ["one.md"], None))
