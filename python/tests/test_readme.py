@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -94,3 +95,31 @@ def test_guide_is_listed_and_short():
     for page in GUIDE:
         assert f"({Path(page).name})" in index, page
         assert len((ROOT / page).read_text().splitlines()) <= 80, page
+
+
+def links_of(page: str) -> set[str]:
+    """The documents that a page links to, by their paths in the checkout."""
+    folder = (ROOT / page).parent
+    targets = re.findall(r"\]\(([\w./-]+\.(?:md|txt))", (ROOT / page).read_text())
+    return {os.path.relpath(folder / target, ROOT) for target in targets}
+
+
+def test_one_page_finds_every_other():
+    """docs/README.md links to each document, pages of the guide also by way of the guide's own list."""
+    found = links_of("docs/README.md") | links_of("docs/guide/README.md")
+    documents = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "figures"}
+    assert documents - found - {"docs/README.md"} == set()
+
+
+def test_each_term_stands_once():
+    for page in ("docs/glossary.md", "docs/internals/terms.md"):
+        text = (ROOT / page).read_text().split("## Words with one meaning")[0]
+        terms = [row for row in re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE) if row != "term"]
+        assert len(terms) > 40
+        names = [name for row in terms for name in row.split(", ")]
+        assert sorted(names) == sorted(set(names)), page
+
+
+def test_readme_says_what_penstock_is_before_how_to_build_it():
+    text = (ROOT / "README.md").read_text()
+    assert text.index("Penstock feeds training") < text.index("make demo")
