@@ -190,6 +190,7 @@ def long_steps() -> list[Step]:
         Step("site", "script", [[PYTHON, "scripts/build_site.py"]]),
         Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
         Step("abi", "pytest", [pytest_alone("tests/scripts/abi_of_wheel.py")]),
+        Step("mixtures-others", "pytest", [pytest_alone("tests/scripts/mixtures_of_others.py")]),
         Step("containers", "script", [[PYTHON, "scripts/check_containers.py"]]),
         Step("newest", "script", [[PYTHON, "scripts/check_newest.py"]]),
         Step("pages", "script", [[PYTHON, "scripts/check_pages.py"]]),
