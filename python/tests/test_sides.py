@@ -17,6 +17,7 @@ from penstock.loading import fields
 
 NAMES = ["nose", "left_eye", "right_eye", "left_hip", "right_hip"]
 PAIRS = ((1, 2), (3, 4))
+FLIP_IDX = [0, 2, 1, 4, 3]  # the same as YOLO says it
 FLIP = [T.RandomHorizontalFlip(1)]
 N, SIDE = 6, 32
 
@@ -161,7 +162,8 @@ def test_loader_is_told(unnamed, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         numbered = ps.Keypoints(points=5, pairs=PAIRS)
-        for pairs in (ps.Keypoints(points=NAMES), numbered, {"points": numbered}, PAIRS):
+        told = (ps.Keypoints(points=NAMES), numbered, {"points": numbered}, PAIRS, np.array(PAIRS), FLIP_IDX, np.array(FLIP_IDX))
+        for pairs in told:
             rows, _ = delivered(unnamed, FLIP, pairs=pairs)
             assert all(np.array_equal(row, mirrored(points_of(i))) for i, row in enumerate(rows))
         rows, loader = delivered(unnamed, FLIP, pairs=[])
@@ -170,13 +172,15 @@ def test_loader_is_told(unnamed, tmp_path):
     several = write(tmp_path / "several.pst", ps.Keypoints(), lambda i: 2)
     with pytest.raises(ps.PenstockError, match="how many points one has"):
         delivered(several, FLIP, pairs=PAIRS)
-    rows, _ = delivered(several, FLIP, pairs=ps.Keypoints(points=5, pairs=PAIRS))
-    assert all(np.array_equal(row, mirrored(points_of(i, 2))) for i, row in enumerate(rows))
+    for pairs in (ps.Keypoints(points=5, pairs=PAIRS), FLIP_IDX):  # the length of flip_idx says how many points one has
+        rows, _ = delivered(several, FLIP, pairs=pairs)
+        assert all(np.array_equal(row, mirrored(points_of(i, 2))) for i, row in enumerate(rows))
 
 
 @pytest.mark.parametrize("wrong", [
     {"pairs": [(0, 1), (1, 2)]}, {"pairs": [(0, 0)]}, {"pairs": [("nose", "ear")]}, {"points": 5000}, {"pairs": ["ab"]},
-    {"points": 5, "pairs": [(0, 5)]}, {"points": ["a", "a"]},
+    {"points": 5, "pairs": [(0, 5)]}, {"points": ["a", "a"]}, {"pairs": [0, 0]}, {"pairs": [1, 2, 0]}, {"pairs": [-1, 0]},
+    {"points": 5, "pairs": [0, 2, 1]}, {"pairs": [0, (1, 2)]},
 ])
 def test_wrong_pairs(wrong):
     with pytest.raises(ps.errors.ArgumentError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import re
 import struct
@@ -329,6 +330,16 @@ def _pairs_of_names(names: Sequence[str]) -> tuple[tuple[int, int], ...] | None:
     return tuple((i, other) for i, other in others if i < other) or None
 
 
+def pairs_of_flip_idx(flipped: Sequence[int], n_points: int) -> list[tuple[int, int]]:
+    """Returns the pairs that YOLO's flip_idx states: for each place the point that comes to stand there. Raises ValueError."""
+    if sorted(flipped) != list(range(n_points)):
+        raise ValueError(f"flip_idx has each number of 0 to {n_points - 1} once: the point that comes to stand there")
+    for i, other in enumerate(flipped):
+        if flipped[other] != i:
+            raise ValueError(f"flip_idx: {i} becomes {other}, which becomes {flipped[other]}: points are swapped in pairs")
+    return [(i, other) for i, other in enumerate(flipped) if i < other]
+
+
 class Keypoints(_Points):
     """float32 (n, 3): x, y in pixels, visibility; finite; n may differ from sample to sample.
 
@@ -337,7 +348,8 @@ class Keypoints(_Points):
         points: the points of one instance (17 of a person in COCO): their names, or their number, at most 4096. A
             sample has any number of instances, one after another. None: a sample has one instance.
         pairs: the pairs of left and right points, ``[("left_eye", "right_eye"), ...]`` or ``[(1, 2), ...]``, by name or
-            number. Where operations mirror the picture (a horizontal flip, or a vertical one; both together are a
+            number; or YOLO's ``flip_idx``, ``[0, 2, 1]``, a number for each point of an instance. Where operations mirror the
+            picture (a horizontal flip, or a vertical one; both together are a
             rotation), the loader swaps the points of each pair after it has moved them, invisible ones too. ``[]``: there
             is no left and right. None: the pairs of ``points`` whose names differ in left and right alone, such as
             ``left_eye`` and ``right_eye``; if there are none, it is not stated, and a loader that flips warns.
@@ -352,7 +364,7 @@ class Keypoints(_Points):
         made_for: str | None = None,
         *,
         points: int | Sequence[str] | None = None,
-        pairs: Sequence[Sequence[int | str]] | None = None,
+        pairs: Sequence[Sequence[int | str]] | Sequence[int] | None = None,
         missing: Any = REQUIRED,
     ) -> None:
         self.names, self.n_points = _classes_of("Keypoints", points)
@@ -362,14 +374,24 @@ class Keypoints(_Points):
         self.pairs = found if pairs is None else self._numbered(pairs)
         super().__init__(made_for, missing=missing)
 
-    def _numbered(self, pairs: Sequence[Sequence[int | str]]) -> tuple[tuple[int, int], ...]:
-        numbers = {name: i for i, name in enumerate(self.names or ())}
+    def _flipped(self, flipped: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        self.n_points = self.n_points or len(flipped)
+        try:
+            return tuple(pairs_of_flip_idx(flipped, self.n_points))
+        except ValueError as error:
+            raise ArgumentError(f"Keypoints: {error}") from None
+
+    def _numbered(self, given: Sequence[Sequence[int | str]] | Sequence[int]) -> tuple[tuple[int, int], ...]:
+        pairs: list[Any] = list(given)
+        if pairs and all(isinstance(point, numbers.Integral) for point in pairs):
+            return self._flipped([int(point) for point in pairs])
+        places = {name: i for i, name in enumerate(self.names or ())}
         end = self.n_points or 4096
         numbered, seen = [], set()
         for pair in pairs:
-            if isinstance(pair, str) or len(pair) != 2:
+            if isinstance(pair, (str, numbers.Integral)) or len(pair) != 2:
                 raise ArgumentError(f"Keypoints: pairs is a list of (left, right), and {pair!r} is none")
-            both = [numbers.get(point, -1) if isinstance(point, str) else int(point) for point in pair]
+            both = [places.get(point, -1) if isinstance(point, str) else int(point) for point in pair]
             for point, number in zip(pair, both, strict=True):
                 if not 0 <= number < end:
                     raise ArgumentError(f"Keypoints: pairs: {point!r} is none of the points of an instance (points)")

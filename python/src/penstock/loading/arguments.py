@@ -236,7 +236,8 @@ class Annotations:
             statement nor a mask's size decides.
         own_geometry: names of images and masks that do not share the sample's geometry. Their chains may be any,
             and random operations draw for each of them separately.
-        pairs: left and right points, which flips swap: a list of pairs or a :class:`Keypoints`; or a dict per field.
+        pairs: left and right points, which flips swap: a list of pairs, YOLO's ``flip_idx`` or a :class:`Keypoints`; or a dict per
+            field.
         geometry: a batch also says how the pixels of the sample's image, of its views and of what ``own_geometry`` names were
             moved: ``<name>_geometry``, float64 (N, 3, 3), or (N, views, 3, 3), from (x, y, 1) on the original picture to the
             delivered one; ``<name>_original_size``, int64 (N, 2), height and width; and ``sample_name``, a list of the samples'
@@ -250,7 +251,7 @@ class Annotations:
     keep_boxes: bool = False
     made_for: str | Mapping[str, str] | None = None
     own_geometry: Iterable[str] = ()
-    pairs: Sequence[Sequence[int | str]] | Keypoints | Mapping[str, Any] | None = None
+    pairs: Sequence[Sequence[int | str]] | Sequence[int] | Keypoints | Mapping[str, Any] | None = None
     geometry: bool = False
 
 

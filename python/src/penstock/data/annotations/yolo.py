@@ -10,7 +10,7 @@ from typing import Any
 
 from ...base.files import read_file, text_of
 from ...errors import ArgumentError, CorruptError, NotFoundError
-from ..schema import Array, Boxes, FieldSpec, Keypoints, Text
+from ..schema import Array, Boxes, FieldSpec, Keypoints, Text, pairs_of_flip_idx
 from .given import (
     AnnotationError,
     Drops,
@@ -100,12 +100,10 @@ def _pairs(data: dict[str, Node], n_points: int) -> list[tuple[int, int]] | None
     if given is None or given.is_null or not n_points:
         return None
     flipped = [each.whole("flip_idx") for each in given.value] if isinstance(given.value, list) else []
-    if sorted(flipped) != list(range(n_points)):
-        raise given.fault(f"flip_idx has each number of 0 to {n_points - 1} once: the point that comes to stand there")
-    for i, other in enumerate(flipped):
-        if flipped[other] != i:
-            raise given.fault(f"flip_idx: {i} becomes {other}, which becomes {flipped[other]}: points are swapped in pairs")
-    return [(i, other) for i, other in enumerate(flipped) if i < other]
+    try:
+        return pairs_of_flip_idx(flipped, n_points)
+    except ValueError as error:
+        raise given.fault(str(error)) from None
 
 
 def _point_names(data: dict[str, Node], n_points: int) -> list[str] | None:
