@@ -4,7 +4,7 @@ _penstock_options() # VERB: its options
 {
     case $1 in
     '') echo '--help -h --version -V --completion' ;;
-    'pack') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --plan --resize --made-for --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --labels -l --masks --ignore-labels --allow-unreadable --split --members --coco --voc --citypersons --paint --bad-annotations --yolo --cvat --labelme --roboflow --colours --join --from --json --quiet --help -h' ;;
+    'pack') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --plan --resize --made-for --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --part --prepare --labels -l --masks --ignore-labels --allow-unreadable --split --members --coco --voc --citypersons --paint --bad-annotations --yolo --cvat --labelme --roboflow --colours --join --from --json --quiet --help -h' ;;
     'append') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --resize --add-classes --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --labels -l --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'repack') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --plan --resize --made-for --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --part --prepare --split --members --json --quiet --help -h' ;;
     'merge') echo '--json --quiet --help -h' ;;
