@@ -142,8 +142,9 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
                                          struct pst_error *err)
 {
     size_t n_ops = count_ops(options), n_audio = count_audio(options);
-    uint64_t n_numbers =
-        (options->indices ? options->n_indices : 0) + (options->weights ? n_weights : 0);
+    uint64_t n_numbers = (options->indices ? options->n_indices : 0) +
+                         (options->weights ? n_weights : 0) +
+                         (options->source_weights ? 2 * (uint64_t)options->n_source_weights : 0);
     *bytes = NULL;
     if (options->n_fields > PSTI_SHARE_FIELDS_MAX || n_ops > PSTI_SHARE_OPS_MAX ||
         n_audio > PSTI_SHARE_OPS_MAX || n_numbers > SIZE_MAX / 64 ||
@@ -163,6 +164,9 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
     put_fields(&out, options);
     put_numbers(&out, options->indices, options->n_indices);
     put_numbers(&out, options->weights, n_weights);
+    put_numbers(&out, options->source_weights, options->n_source_weights);
+    if (options->source_weights)
+        put_numbers(&out, options->source_firsts, options->n_source_weights);
     psti_store_u32(out.bytes, MAGIC);
     psti_store_u32(out.bytes + 4, psti_options_digest());
     psti_store_u64(out.bytes + 8, out.nbytes);
@@ -288,6 +292,19 @@ static enum pst_status fail_bytes(struct pst_error *err)
     return psti_fail(err, PST_ERROR_CORRUPT, "share", "the options of a loader are damaged");
 }
 
+/* Reads weights of sources, and where their samples begin. */
+static void get_sources(struct psti_wire_in *in, uint64_t **numbers,
+                        struct pst_loader_options *options)
+{
+    uint64_t n, n_firsts;
+    options->source_weights = get_numbers(in, numbers, &n);
+    if (!options->source_weights)
+        return;
+    options->source_firsts = get_numbers(in, numbers, &n_firsts);
+    in->bad |= n > UINT32_MAX || (options->source_firsts && n_firsts != n);
+    options->n_source_weights = (uint32_t)n;
+}
+
 enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
                                          struct psti_share_options *out, struct pst_error *err)
 {
@@ -297,8 +314,8 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     out->options.op_nbytes = sizeof(struct pst_op);
     out->options.audio_op_nbytes = sizeof(struct pst_audio_op);
     if (nbytes < HEAD_NBYTES || psti_load_u32(bytes) != MAGIC ||
-        psti_load_u32(bytes + 4) != psti_options_digest() ||
-        psti_load_u64(bytes + 8) > nbytes || psti_load_u64(bytes + 8) < HEAD_NBYTES)
+        psti_load_u32(bytes + 4) != psti_options_digest() || psti_load_u64(bytes + 8) > nbytes ||
+        psti_load_u64(bytes + 8) < HEAD_NBYTES)
         return fail_bytes(err);
     size_t first_nbytes = (size_t)psti_load_u64(bytes + 8);
     struct psti_wire_in in = {.bytes = bytes, .nbytes = first_nbytes, .at = HEAD_NBYTES};
@@ -330,6 +347,7 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     out->order_digest = psti_hash64(order, sizeof order);
     out->options.indices = get_numbers(&in, &numbers, &out->options.n_indices);
     out->options.weights = get_numbers(&in, &numbers, &out->n_weights);
+    get_sources(&in, &numbers, &out->options);
     if (in.bad || in.at != in.nbytes)
         return fail_bytes(err);
     in.nbytes = nbytes;

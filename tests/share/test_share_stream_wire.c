@@ -333,11 +333,12 @@ static void the_digest_sees_what_pointers_lead_to(void **state)
     static const double half[1] = {0.5};
     static const uint32_t pair[2] = {1, 2};
     static const uint16_t label[1] = {3};
-    static const char *const names[] = {"fields", "indices", "weights",     "name",
-                                        "ops",    "as",      "per_box_of",  "audio_ops",
-                                        "labels", "point_pairs"};
+    static const char *const names[] = {"fields", "indices",     "weights",        "name",
+                                        "ops",    "as",          "per_box_of",     "audio_ops",
+                                        "labels", "point_pairs", "source_weights", "source_firsts"};
     enum { N = sizeof names / sizeof names[0] };
     struct whole whole[N];
+    uint64_t digests[N];
     size_t n_pointers = 0;
     (void)state;
     for (int i = 0; i < N; i++)
@@ -356,6 +357,9 @@ static void the_digest_sees_what_pointers_lead_to(void **state)
     whole[8].op.n_labels = 1;
     whole[9].field.point_pairs = pair;
     whole[9].field.n_point_pairs = 1;
+    whole[10].options.source_weights = whole[11].options.source_weights = half;
+    whole[10].options.n_source_weights = whole[11].options.n_source_weights = 1;
+    whole[11].options.source_firsts = one;
     for (int i = 0; i < N; i++) {
         struct psti_share_options parsed;
         uint8_t *bytes;
@@ -365,9 +369,14 @@ static void the_digest_sees_what_pointers_lead_to(void **state)
         assert_int_equal(psti_share_options_parse(bytes, nbytes, &parsed, NULL), PST_OK);
         if (parsed.digest == same)
             fail_msg("the digest does not see %s", names[i]);
+        digests[i] = parsed.digest;
+        assert_int_equal(parsed.options.n_source_weights, i >= 10);
+        assert_true(i < 10 || parsed.options.source_weights[0] == 0.5);
+        assert_true(i == 11 ? parsed.options.source_firsts[0] == 1 : !parsed.options.source_firsts);
         psti_share_options_clear(&parsed);
         psti_free(bytes);
     }
+    assert_true(digests[10] != digests[11]);
     for (int k = 0; k < 4; k++) {
         size_t n;
         const struct pst_member *members = psti_options_members(tried[k].which, &n);
