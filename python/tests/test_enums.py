@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.base import options as _options
-from penstock.data import image, writer
+from penstock.data import image, mixture_weights, writer
 from penstock.loading import options
 from penstock.transforms import base, detection, pixels, policies
 
@@ -57,6 +57,14 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
             {
                 "PST_CACHE_RESOLUTION_FULL": options.CACHE_RESOLUTIONS.index("full"),
                 "PST_CACHE_RESOLUTION_TRAINING": options.CACHE_RESOLUTIONS.index("training"),
+            },
+        ),
+        (
+            "pst_source_stop",
+            {
+                "PST_SOURCE_STOP_ALL": mixture_weights.STOPS.index("all_exhausted"),
+                "PST_SOURCE_STOP_FIRST": mixture_weights.STOPS.index("first_exhausted"),
+                "PST_SOURCE_STOP_NEVER": mixture_weights.STOPS.index("endless"),
             },
         ),
         ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": options.PLACEMENTS.index("cuda")}),
