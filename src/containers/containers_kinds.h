@@ -34,4 +34,8 @@ bool psti_containers_is_beside(const char *name);
  * "*"; last: what stands before the last one, " or ". */
 void psti_containers_kinds_say(struct psti_text *text, const char *before, const char *last);
 
+/* True if a file that begins with these bytes is a TFRecord: they are a length with its checksum.
+ * tfrecord/containers_tfrecord.c. */
+bool psti_containers_tfrecord_is(const uint8_t *head, size_t nbytes);
+
 #endif

@@ -112,7 +112,9 @@ static const char *by_head(const uint8_t *head, size_t nbytes)
         if (kinds[i].magic != NULL && nbytes >= (size_t)kinds[i].magic_at + kinds[i].magic_nbytes &&
             memcmp(head + kinds[i].magic_at, kinds[i].magic, kinds[i].magic_nbytes) == 0)
             return kinds[i].advice;
-    return NULL;
+    return psti_containers_tfrecord_is(head, nbytes)
+               ? "this is a TFRecord file" NAMELESS(".tfrecord", "from-tfdata.md")
+               : NULL;
 }
 
 /* The advice for an address such as s3://bucket/train, NULL for a path. */

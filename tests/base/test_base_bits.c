@@ -1,6 +1,7 @@
 /* test_base_bits.c - loads and stores at any address are little-endian, bits are those of all
  * places, and the division of 128 bits gives what the compiler's own gives. */
 #include "base/bits.h"
+#include "base/varint.h"
 #include "base/philox.h"
 
 #include "test.h"
@@ -71,9 +72,42 @@ static void divides_at_the_ends(void **state)
     assert_true(psti_divide_u128((unsigned __int128)1 << 64, 2) == (uint64_t)1 << 63);
 }
 
+static void varints_are_read_and_refused(void **state)
+{
+    (void)state;
+    static const uint64_t numbers[] = {0, 1, 127, 128, 300, UINT32_MAX, INT64_MAX, UINT64_MAX};
+    uint8_t bytes[16];
+    uint64_t value;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        size_t n = 0;
+        for (uint64_t left = numbers[i]; n == 0 || left > 0; left >>= 7)
+            bytes[n++] = (uint8_t)((left & 0x7F) | (left >> 7 > 0 ? 0x80 : 0));
+        for (size_t most = n; most <= sizeof bytes; most++) {
+            assert_int_equal(psti_varint(bytes, most, &value), n);
+            assert_true(value == numbers[i]);
+        }
+        for (size_t few = 0; few < n; few++) {
+            assert_int_equal(psti_varint(bytes, few, &value), 0);
+            assert_true(value == 0);
+        }
+    }
+    memset(bytes, 0xFF, sizeof bytes); /* without an end */
+    assert_int_equal(psti_varint(bytes, sizeof bytes, &value), 0);
+    bytes[9] = 2; /* bit 64 */
+    assert_int_equal(psti_varint(bytes, sizeof bytes, &value), 0);
+    bytes[9] = 1;
+    assert_int_equal(psti_varint(bytes, sizeof bytes, &value), 10);
+    assert_true(value == UINT64_MAX);
+    memset(bytes, 0x80, 9); /* zeros that say nothing are a number all the same */
+    bytes[9] = 0;
+    assert_int_equal(psti_varint(bytes, sizeof bytes, &value), 10);
+    assert_true(value == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(varints_are_read_and_refused),
         cmocka_unit_test(little_endian_at_any_address),
         cmocka_unit_test(bits_at_any_place),
         cmocka_unit_test(divides),

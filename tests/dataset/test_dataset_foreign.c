@@ -2,6 +2,8 @@
  * file is taken for what it is not. Masks in colours are opened in silence. */
 #include "folder_test.h"
 
+#include "base/bits.h"
+#include "base/crc32c.h"
 #include "containers/containers_kinds.h"
 
 #include <penstock/penstock.h>
@@ -76,6 +78,12 @@ static void by_name(void **state)
     refuses(folder_text(state, "s.TAR.GZ", "x"), "compressed tar");
 }
 
+static uint32_t masked_crc(const char length[8])
+{
+    uint32_t crc = psti_crc32c(0, length, 8);
+    return (crc >> 15 | crc << 17) + 0xA282EAD8;
+}
+
 /* What a file is counts, whatever its name. A tar says it by its name, so that no file need be
  * read. */
 static void by_first_bytes(void **state)
@@ -86,6 +94,14 @@ static void by_first_bytes(void **state)
     advises(state, folder_file(state, "a.jpg", "PAR1....", 8), "Parquet", "from-huggingface.md");
     advises(state, folder_file(state, "a.bin", "PK\x03\x04....", 8), "zip", "from-zip.md");
     advises(state, folder_file(state, "b", "\x89HDF\r\n\x1a\n", 8), "HDF5", "from-records.md");
+    /* A TFRecord: a length and its checksum; with another length it is none. */
+    char record[17] = {1, 0, 0, 0, 0, 0, 0, 0};
+    psti_store_u32(record + 8, masked_crc(record));
+    advises(state, folder_file(state, "train-0", record, sizeof record), "TFRecord",
+            "from-tfdata.md");
+    assert_null(pst_path_advice(folder_file(state, "short", record, 11)));
+    record[0] = 2;
+    assert_null(pst_path_advice(folder_file(state, "train-1", record, sizeof record)));
     refuses_in_place(folder_file(state, "s.tar.zip", "PK\x03\x04....", 8));
     assert_null(pst_path_advice(folder_text(state, "notes.txt", "ustar")));
     folder_mkdir(state, "photos.zip");

@@ -9,6 +9,7 @@
 #include "containers/table/containers_guess.h"
 
 #include "base/checked.h"
+#include "base/varint.h"
 
 enum {
     CHANNELS = 1 << 3,
@@ -33,18 +34,6 @@ struct datum_message {
     uint32_t n_fields;
     bool has_data, has_floats, is_encoded;
 };
-
-/* Reads a number of at most ten bytes. Returns how many it has; 0: it is none. */
-static size_t take_number(const uint8_t *bytes, size_t n, uint64_t *number)
-{
-    *number = 0;
-    for (size_t i = 0; i < n && i < 10; i++) {
-        *number |= (uint64_t)(bytes[i] & 0x7f) << (7 * i); /* the tenth has one bit */
-        if (bytes[i] < 0x80)
-            return i + 1;
-    }
-    return 0;
-}
 
 /* Keeps a number of the message. field: the byte that says which field it is of. False: a Datum
  * has no such field, or not with that number. */
@@ -100,7 +89,7 @@ static enum pst_status next_field(struct datum_message *message, bool *is_one,
         return PST_OK;
     }
     uint8_t field = bytes[0];
-    size_t n_number = take_number(bytes + 1, n - 1, &number);
+    size_t n_number = psti_varint(bytes + 1, n - 1, &number);
     if (n_number == 0 || ++message->n_fields > MAX_FIELDS)
         return PST_OK;
     message->at += 1 + n_number;

@@ -6,25 +6,18 @@
 #include "containers/parquet/containers_parquet_runs.h"
 
 #include "base/bits.h"
+#include "base/varint.h"
 
 enum {
     MINI_MAX = 1 << 16, /* differences of a mini block */
     MINIS_MAX = 1 << 12,
 };
 
-/* Numbers of 7 bits a byte, the lowest first. */
 static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 {
-    uint64_t value = 0;
-    for (uint32_t shift = 0; shift < 64 && *at < end; shift += 7) {
-        uint8_t b = *(*at)++;
-        value |= (uint64_t)(b & 0x7f) << shift;
-        if (b < 0x80) {
-            *out = value;
-            return true;
-        }
-    }
-    return false;
+    size_t n = psti_varint(*at, (size_t)(end - *at), out);
+    *at += n;
+    return n > 0;
 }
 
 /* Reads `width` bits, at most 64, from bit `at` on. They lie before `end`. */

@@ -5,6 +5,8 @@
  * and each step passes at least one byte, so that the time is bounded by the bytes. */
 #include "containers/parquet/containers_parquet_thrift.h"
 
+#include "base/varint.h"
+
 bool psti_containers_thrift_bad(struct psti_thrift *thrift)
 {
     thrift->is_bad = true;
@@ -34,14 +36,14 @@ static uint8_t byte(struct psti_thrift *thrift)
 static uint64_t varint(struct psti_thrift *thrift)
 {
     uint64_t value = 0;
-    for (uint32_t shift = 0; shift < 64; shift += 7) {
-        uint8_t b = byte(thrift);
-        value |= (uint64_t)(b & 0x7f) << shift;
-        if (thrift->is_bad || b < 0x80)
-            return thrift->is_bad ? 0 : value;
-    }
-    psti_containers_thrift_bad(thrift);
-    return 0;
+    size_t left = thrift->nbytes - thrift->at;
+    size_t n = psti_varint(thrift->bytes + thrift->at, left, &value);
+    if (n == 0 && left < PSTI_VARINT_NBYTES_MAX)
+        end_too_early(thrift);
+    else if (n == 0)
+        psti_containers_thrift_bad(thrift);
+    thrift->at += n;
+    return thrift->is_bad ? 0 : value;
 }
 
 /* A number with its sign in the lowest bit. */

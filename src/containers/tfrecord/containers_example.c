@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "base/fail.h"
+#include "base/varint.h"
 #include "format/format_dataset.h"
 
 #include <string.h>
@@ -52,20 +53,14 @@ static enum pst_status read_varint(struct psti_wire *wire, uint64_t *at, uint64_
                                    uint64_t *value)
 {
     const uint8_t *bytes = NULL;
-    size_t n = end - *at < 10 ? (size_t)(end - *at) : 10;
+    size_t n = end - *at < PSTI_VARINT_NBYTES_MAX ? (size_t)(end - *at) : PSTI_VARINT_NBYTES_MAX;
     enum pst_status status = psti_containers_wire_get(wire, *at, n, &bytes);
     *value = 0;
-    for (size_t i = 0; i < n && status == PST_OK; i++) {
-        if (i == 9 && bytes[i] > 1)
-            break;
-        *value |= (uint64_t)(bytes[i] & 0x7F) << (7 * i);
-        if (bytes[i] < 0x80) {
-            *at += i + 1;
-            return PST_OK;
-        }
-    }
-    return status != PST_OK ? status
-                            : corrupt(wire, *at, "a number does not end, or has over 64 bits");
+    size_t n_read = status == PST_OK ? psti_varint(bytes, n, value) : 0;
+    if (status == PST_OK && n_read == 0)
+        status = corrupt(wire, *at, "a number does not end, or has over 64 bits");
+    *at += n_read;
+    return status;
 }
 
 /* Reads a field and steps over it. */

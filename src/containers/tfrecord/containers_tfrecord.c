@@ -5,6 +5,8 @@
  * rows of the second. */
 #include "containers/tfrecord/containers_tfrecord_int.h"
 
+#include "containers/containers_kinds.h"
+
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/crc32c.h"
@@ -19,6 +21,11 @@ enum { HEADER_NBYTES = 12, FOOTER_NBYTES = 4 };
 
 /* A sum is stored so that a file within a file has no checksums of checksums. */
 static uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8; }
+
+bool psti_containers_tfrecord_is(const uint8_t *head, size_t nbytes)
+{
+    return nbytes >= HEADER_NBYTES && psti_load_u32(head + 8) == masked(psti_crc32c(0, head, 8));
+}
 
 static enum pst_status truncated(const struct psti_tf *tf, const char *where)
 {
@@ -76,7 +83,7 @@ static enum pst_status read_header(struct psti_tf *tf)
         psti_containers_window_get(&tf->window, tf->header, HEADER_NBYTES, &header, tf->err);
     if (status != PST_OK)
         return status;
-    if (psti_load_u32(header + 8) != masked(psti_crc32c(0, header, 8)))
+    if (!psti_containers_tfrecord_is(header, HEADER_NBYTES))
         return bad_header(tf, header);
     uint64_t length = psti_load_u64(header), rest = left - HEADER_NBYTES;
     if (length > rest || rest - length < FOOTER_NBYTES)

@@ -1,0 +1,28 @@
+/* varint.h - numbers of 7 bits a byte, the lowest first, as protobuf and Thrift write them. */
+#ifndef PST_BASE_VARINT_H
+#define PST_BASE_VARINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PSTI_VARINT_NBYTES_MAX = 10 };
+
+/* Reads a number of 64 bits from n bytes. Returns how many bytes it has; 0, and *value is 0: it
+ * does not end within them, or has more than 64 bits. */
+static inline size_t psti_varint(const uint8_t *bytes, size_t n, uint64_t *value)
+{
+    uint64_t read = 0;
+    *value = 0;
+    for (size_t i = 0; i < n && i < PSTI_VARINT_NBYTES_MAX; i++) {
+        if (i == PSTI_VARINT_NBYTES_MAX - 1 && bytes[i] > 1)
+            return 0;
+        read |= (uint64_t)(bytes[i] & 0x7F) << (7 * i);
+        if (bytes[i] < 0x80) {
+            *value = read;
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+#endif
