@@ -103,3 +103,14 @@ def test_other_containers_have_notices(tmp_path):
     assert saved["objects"]["kind"] == "column_left_out" and saved["objects"]["count"] == 2
     assert saved["objects"]["why"].startswith("its type (")
     assert ps.Dataset(shutil.copy(GOLDEN.parent / "arrow" / "small.arrow", tmp_path)).notices == []
+
+
+def test_pack_leaves_out_rows_that_lack_an_item(tmp_path):
+    table = shutil.copy(GOLDEN / "nulls_late.parquet", tmp_path)
+    with pytest.raises(ps.PenstockError, match='"nulls_late/00000000", field "image": the value is absent'):
+        ps.pack(table, tmp_path / "all.pst")
+    report = ps.pack(table, tmp_path / "some.pst", on_error="skip")
+    assert [bad["name"] for bad in report.bad] == ["nulls_late/00000000", "nulls_late/00000001"]
+    packed = ps.Dataset(tmp_path / "some.pst")
+    assert [packed.name(i) for i in range(len(packed))] == [f"nulls_late/0000000{i}" for i in (2, 3, 4)]
+    assert all(packed[i]["image"] is not None for i in range(3))

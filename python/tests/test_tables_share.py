@@ -47,3 +47,14 @@ def test_items_in_no_page_are_as_they_are_stored(tmp_path):
     plain = ps.Dataset(shutil.copy(GOLDEN / "pyarrow_plain.parquet", tmp_path))
     item = plain.item(0, "image")
     assert share_nbytes(item) == kept_nbytes(item) == item["nbytes"] == len(plain.read(0, "image"))
+
+
+def test_stats_count_pages(ds):
+    given = {"batch_size": 2, "shuffle": True, "output": "numpy", "num_workers": 2, "cache": None, "fields": ["image"],
+             "drop_last": False}
+    with ps.Loader(ds, **given) as loader:
+        for _ in range(2):
+            assert sum(len(batch["index"]) for batch in loader) == len(ds)
+        storage = loader.stats()["storage"]
+    assert storage["pages_decoded"] + storage["page_hits"] == 2 * len(ds)
+    assert storage["page_hits"] >= len(ds) and 0 < storage["pages_nbytes"]
