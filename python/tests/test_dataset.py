@@ -85,7 +85,7 @@ def test_repr_and_html(packed, typed):
         f"Dataset({str(packed)!r}, 24 samples, {{image: image, label: int, 3 classes}})"
     )
     html = ps.Dataset(typed)._repr_html_()
-    assert html.startswith("<div><table>") and "int16 (2, 3)" in html and "10 samples" in html
+    assert html.startswith('<div class="pst-see">') and "int16 (2, 3)" in html and "10 samples" in html
 
 
 def test_absent_path_and_labels(tmp_path, folder):

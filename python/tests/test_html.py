@@ -7,6 +7,7 @@ import copy
 import io
 import pickle
 import sys
+import wave
 from collections import OrderedDict
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -75,13 +76,18 @@ def test_a_sample(detection):
 
 def test_a_batch(detection):
     for output in ("numpy", "torch"):
-        loader = ps.Loader(detection, batch_size=10, output=output, annotations=ps.Annotations(keep_boxes=True),
-                           transforms=[T.CenterCrop(32), T.Normalize(0.5, 0.25)])
+        loader = ps.Loader(
+            detection,
+            batch_size=10,
+            output=output,
+            annotations=ps.Annotations(keep_boxes=True),
+            transforms=[T.CenterCrop(32), T.Normalize(0.5, 0.25)],
+        )
         tree = parsed(next(iter(loader)))
         assert [shown.shape for shown in pictures(tree)] == [(32, 32, 3)] * 8
         assert len(list(tree.iter("rect"))) == 4 * 3 and tree.find("p").text == "and 2 more"
         captions = [caption.text for caption in tree.iter("figcaption")]
-        assert captions[:2] == ["0, label 0", "1, label 1"]
+        assert captions[:2] == ["0, <none>", "1, cat & dog"]
 
 
 def test_a_data_set(detection, packed, folder, typed):
@@ -139,8 +145,179 @@ def test_stats(packed):
     stats = loader.stats()
     tree = parsed(stats)
     rows = {row[0].text: row[1].text for row in tree.iter("tr") if len(row) == 2}
-    assert rows["samples delivered"] == "24" and rows["batches"] == str(stats["batches"])
-    assert "workers:" in "".join(tree.itertext())
+    assert rows["delivered"] == "24" and rows["batches"] == str(stats["batches"])
+    [first] = tree.findall("details")  # one thing to open, and all numbers below it
+    assert {"samples", "step", "memory"} <= {part.findtext("summary") for part in first.findall("details")}
+    above = "".join(text for part in tree if part.tag != "details" for text in part.itertext())
+    assert "worker" in above and "Steps" in above and "24 samples" in above and "Nothing is wrong." in above
+    assert len(above.partition("}.pst-see code")[2]) < 1200  # one screen
+
+
+def test_stats_say_what_is_wrong(packed):
+    loader = ps.Loader(packed, batch_size=4, output="numpy")
+    for _ in loader:
+        pass
+    stats = loader.stats()
+    window = stats["step"]["window"]
+    window.update(stall=0.37, cause="decode", causes={"decode": 0.3, "<new stage>": 0.1}, wait_seconds=0.4, seconds=1.0, steps=5)
+    stats["samples"]["bad"] = 3
+    stats["fallbacks"], stats["fallback_reasons"] = {"pin": 2}, {"pin": "no <driver>"}
+    tree = parsed(stats)
+    assert tree.findtext("h3") == "The training waits for data in 37 % of its time, most of all for decoding."
+    wrong = [item.text for item in tree.iter("li")]
+    assert wrong[0].startswith("3 bad samples") and wrong[1] == "2 times pin went another way: no <driver>."
+    assert "penstock pack" in "".join(tree.itertext()) and "Nothing is wrong" not in "".join(tree.itertext())
+    window.update(stall=0.004)
+    assert parsed(stats).findtext("h3").startswith("The training is fed")
+
+
+@pytest.mark.parametrize("spoilt", [{}, {"step": None}, {"samples": 3}, {"step": {"window": {"steps": "x"}}}, {"a": "\0<"},
+                                    {"fallbacks": [1]}, {"storage": {"reason": "<i>" * 9999}}])  # fmt: skip
+def test_stats_of_any_content(spoilt):
+    tree = parsed(notebook.Stats(spoilt))
+    assert len("".join(tree.itertext())) < 9000
+
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "\0\x1b[31m\u202eright to left",
+    "&amp; \"quoted\" 'name'",
+    "long " * 400,
+    "</svg></div>",
+]
+
+
+def test_names_of_classes_are_escaped(tmp_path):
+    names = [*HOSTILE[:1], *HOSTILE[2:]]
+    with ps.Writer(tmp_path / "a.pst", {
+        "image": ps.Image(), "boxes": ps.Boxes(), "labels": ps.Array("int64", classes=names), "label": ps.Int(names),
+    }) as writer:  # fmt: skip
+        for i in range(4):
+            writer.write(
+                {"image": np.full((30, 40, 3), 90, np.uint8), "boxes": [[2, 3, 20, 25]], "labels": np.array([i]), "label": i}
+            )
+    loader = ps.Loader(tmp_path / "a.pst", batch_size=4, output="numpy", annotations=ps.Annotations(keep_boxes=True))
+    batch = next(iter(loader))
+    for shown in (batch, loader.dataset, loader.dataset[0], loader):
+        tree = parsed(shown)
+        assert not [tag for tag in tree.iter() if tag.get("onerror")] and "<img src=x" not in shown._repr_html_()
+        assert len(shown._repr_html_()) < 60_000
+    captions = [text.text for text in parsed(batch).iter("text")]
+    assert captions[0].startswith("<img src=x") and all(len(text) <= 24 for text in captions) and len(captions) == 4
+    batch["text"] = HOSTILE
+    batch[HOSTILE[1]] = HOSTILE[1]
+    assert "\x1b" not in batch._repr_html_() + repr(batch) and "\u202e" not in repr(batch) and len(repr(batch)) < 3000
+    parsed(batch)
+
+
+def test_what_is_shown_has_a_limit():
+    values = {"image": np.zeros((9, 9, 3), np.uint8), "boxes": np.tile([1.0, 1, 5, 5], (5000, 1)), "points": np.ones((5000, 3)),
+              "labels": ["x"] * 5000, **{f"f{i}": i for i in range(3000)}}  # fmt: skip
+    sample = notebook.Sample(values, {"image": "image", "boxes": "boxes", "points": "keypoints"})
+    tree = parsed(sample)
+    assert len(list(tree.iter("rect"))) == len(list(tree.iter("circle"))) == notebook.SHAPES
+    assert len(sample._repr_html_()) < 80_000 and "more" in repr(sample) and len(repr(sample)) < 10_000
+
+
+class Unprintable:
+    shape, dtype = (3,), "float32"
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+    __str__ = __repr__
+
+
+def test_what_users_put_into_a_batch(detection):
+    batch = next(iter(ps.Loader(detection, batch_size=2, output="numpy", annotations=ps.Annotations(keep_boxes=True))))
+    for name, value in (
+        ("boxes", "none"),
+        ("labels", 3),
+        ("label", [[1]]),
+        ("index", None),
+        ("image", Unprintable()),
+        ("x", Unprintable()),
+    ):
+        spoilt = copy.copy(batch)
+        spoilt[name] = value
+        parsed(spoilt)
+        spoilt = copy.copy(batch)
+        del spoilt[name if name in spoilt else "mask"]
+        parsed(spoilt)
+
+
+def test_a_loader_shows_itself_and_stays_where_it_is(detection):
+    loader = ps.Loader(detection, batch_size=4, shuffle=True, seed=3, output="numpy", fields=["image", "label"],
+                       transforms={"image": [T.CenterCrop(16)]})  # fmt: skip
+    before = loader.state_dict()
+    tree = parsed(loader)
+    assert loader.state_dict() == before and loader.stats()["batches"] == 0
+    facts = {part[0].text: part[1].text for part in tree.iter("div") if len(part) == 2 and part[0].tag == "span"}
+    assert facts["samples"] == "10" and facts["batches"] == "3" and facts["rank"] == "0 of 1" and facts["arrays"] == "numpy"
+    text = "".join(tree.itertext())
+    assert "CenterCrop(" in text and "shuffle" in text and "a&b <c>.pst" in text
+    batches = iter(loader)
+    first = next(batches)["index"].tolist()
+    parsed(loader)  # in the middle of an epoch
+    rest = [number for batch in batches for number in batch["index"].tolist()]
+    assert sorted({*first, *rest}) == list(range(10))
+    assert "statistics" in "".join(parsed(loader).itertext())
+    loader.close()
+    assert "Loader of" in "".join(parsed(loader).itertext())
+
+
+def test_a_loader_whose_ranks_are_wrong(detection, monkeypatch):
+    loader = ps.Loader(detection, batch_size=4, output="numpy")
+    monkeypatch.setenv("RANK", "<3>")
+    parsed(loader)
+
+
+def sound_of(tree):
+    """The players' sounds, as (samples/s, int16)."""
+    found = []
+    for player in tree.iter("audio"):
+        with wave.open(io.BytesIO(base64.b64decode(player.get("src").removeprefix("data:audio/wav;base64,")))) as file:
+            found.append((file.getframerate(), np.frombuffer(file.readframes(file.getnframes()), "<i2")))
+            assert (file.getnchannels(), file.getsampwidth()) == (1, 2)
+    return found
+
+
+def wav_of(values, rate, channels=1):
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(np.repeat(values.astype("<i2"), channels).tobytes())
+    return out.getvalue()
+
+
+def test_players_of_sound(tmp_path):
+    tone = (np.sin(np.arange(16000 * 20) / 5) * 9000).astype(np.int16)
+    with ps.Writer(tmp_path / "a.pst", {"audio": ps.Audio(), "label": ps.Int(["<one>", "two"])}) as writer:
+        for i, (n, rate, channels) in enumerate([(8000, 8000, 1), (16000 * 20, 16000, 1), (48000, 48000, 2), (0, 8000, 1)]):
+            writer.write({"audio": wav_of(tone[:n], rate, channels), "label": i % 2})
+        writer.write({"audio": wav_of(tone[:8000], 8000), "label": 0})
+    ds = ps.Dataset(tmp_path / "a.pst")
+    [(rate, short)] = sound_of(parsed(ds[0]))
+    assert rate == 8000 and len(short) == 8000 and np.abs(short - tone[:8000].astype(int)).max() <= 1
+    [(rate, long)] = sound_of(parsed(ds[1]))
+    assert (rate, len(long)) == (16000, 48000) and "3.00 of 20.00 s" in "".join(parsed(ds[1]).itertext())
+    [(rate, high)] = sound_of(parsed(ds[2]))
+    assert (rate, len(high)) == (16000, 16000)
+    assert sound_of(parsed(ds[3])) == []
+    assert len(sound_of(parsed(ds))) == 4 and len(ds._repr_html_()) < 700_000
+    loader = ps.Loader(ds.subset([0, 1, 4]), batch_size=3, output="numpy", transforms=[T.Resample(4000), T.CenterClip(2000)])
+    batch = next(iter(loader))
+    players = sound_of(parsed(batch))
+    assert [(rate, len(sound)) for rate, sound in players] == [(4000, 2000)] * 3
+    wanted = batch["audio"][0].reshape(-1) * 32767
+    assert np.abs(players[0][1] - wanted).max() <= 1 and "0, <one>, 0.50 s, 4,000 Hz" in "".join(parsed(batch).itertext())
+    batch["audio"] = np.full((3, 1, 50), np.nan, np.float32)
+    assert all(not sound.any() for _, sound in sound_of(parsed(batch)))
+    for odd in (np.zeros((3, 1, 0)), np.zeros((3, 1, 40, 20)), ["x"] * 3, [b"RIFF"] * 3):
+        batch["audio"] = odd
+        assert sound_of(parsed(batch)) == []
 
 
 def test_they_are_dicts_for_everyone_else(detection):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from ..data.notebook import COLORS
+from ..data.markup import COLORS
 from ..errors import LimitError
 from .output import shown
 from .samples import Place, Tile

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from .. import _native
 from ..base import options as _options
 from ..base.public import door
 from ..errors import ArgumentError, NotFoundError, PenstockError, StateError
-from . import image, notebook, progress
+from . import image, markup, notebook, progress
 from .ticket import Ticket
 
 if TYPE_CHECKING:
@@ -341,6 +341,13 @@ class Dataset:
             names.append(name)
         return names or None
 
+    @functools.cached_property
+    def _about(self) -> notebook.About:
+        """What notebooks show of fields besides their values."""
+        names = {field.name: self.class_names(field.name) for field in self._fields if field.n_classes}
+        label = next((field.name for field in self._fields if field.type == "int"), None)
+        return notebook.About({name: found for name, found in names.items() if found}, {}, label)
+
     @property
     def indices(self) -> npt.NDArray[np.uint64]:
         """The numbers of the samples in the whole data set, uint64 (n): 0, 1, ... unless this is a view."""
@@ -549,7 +556,7 @@ class Dataset:
     def _sample_of(self, sample: int) -> notebook.Sample:
         values = {field.name: self._value(sample, i_field, field) for i_field, field in enumerate(self._fields)}
         kinds = {field.name: field.type for field in self._fields}
-        return notebook.Sample(values, kinds, f"sample {sample}: {self._native.name(sample)}")
+        return notebook.Sample(values, kinds, f"sample {sample}: {self._native.name(sample)}", self._about)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for i in range(len(self)):
@@ -645,32 +652,24 @@ class Dataset:
         return f"Dataset({self._path!r}, {n} samples, {{{columns}}})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(field.name)}</td><td>{escape(_type_text(field))}</td>"
-            f"<td>{field.n_variants}</td><td>{field.max_item_nbytes:,}</td></tr>"
-            for field in self._fields
-        )
+        rows = [(field.name, _type_text(field), str(field.n_variants), f"{field.max_item_nbytes:,}") for field in self._fields]
         kind = {"packed": "data set", "folder": "folder", "mixture": "mixture"}.get(self._kind, f"{self._kind} files")
-        return (
-            f"<div><table><caption>{kind} <code>{escape(self._path)}</code>: {len(self):,} samples"
-            "</caption><tr><th>field</th><th>type</th><th>variants</th><th>largest item, bytes</th>"
-            f"</tr>{rows}</table>{self._pictures()}</div>"
-        )
+        title = f"{kind} {markup.plain(self._path, 200)}: {len(self):,} samples"
+        return markup.framed(markup.table(title, ("field", "type", "variants", "largest item, bytes"), rows) + self._pictures())
 
     def _pictures(self) -> str:
         """Returns the first samples as pictures, for notebooks. A bad one is left out."""
-        if not any(field.type in ("image", "mask") for field in self._fields):
+        if not any(field.type in ("image", "mask", "audio") for field in self._fields):
             return ""
-        label = next((field.name for field in self._fields if field.type == "int"), None)
-        names = self.class_names(label) if label is not None else None
         shown = []
         for i in range(min(len(self), notebook.MOST)):
             try:
                 sample = self._sample_of(self._sample(i))
             except (PenstockError, OSError):
                 continue
-            caption = "" if label is None else f" {names[sample[label]] if names else sample[label]}"
-            shown.append(sample._figure(f"{i}{caption}", None))
+            label = self._about.label
+            caption = "" if label is None else f" {notebook.caption(self._about, label, sample[label])}"
+            shown.append(sample._shown(f"{i}{caption}", None))
         return "".join(shown)
 
 

@@ -1,8 +1,9 @@
-"""What notebooks show: samples, batches and statistics as tables and pictures.
+"""What notebooks show: samples, batches and statistics as tables, pictures and players of sound.
 
-:class:`Sample`, :class:`Batch` and :class:`Stats` are dicts; only ``_repr_html_`` is added. Pictures are PNGs of at most
-192 pixels a side, inside the HTML. Masks are tinted, boxes and keypoints are drawn over the picture as SVG. What cannot
-be shown as a picture (another layout, memory of a GPU) is in the table alone: showing never fails.
+:class:`Sample`, :class:`Batch` and :class:`Stats` are dicts; only what shows them is added. Pictures are PNGs of at most
+192 pixels a side, inside the HTML, and sounds are WAVs of at most 96 kB. Masks are tinted, boxes and keypoints are drawn over the
+picture as SVG, with the names of their classes. What cannot be shown as a picture (another layout, memory of a GPU) is in the table
+alone: showing never fails. Texts of the data are escaped and cut, and the number of rows, shapes and pictures has a limit.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ import base64
 import struct
 import sys
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
+
+from . import sounds, stats_page
+from .markup import COLORS, ROWS, as_array, color, framed, plain, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,13 +28,23 @@ if TYPE_CHECKING:
 
 SIDE = 192  # pixels of a picture's longer side
 MOST = 8  # pictures
-_TEXT = 60  # characters of a value
-# Ten colours of labels and boxes, also of `penstock view`: far from each other, in an order that keeps neighbours apart.
-COLORS = (
-    (255, 86, 64), (64, 156, 255), (92, 214, 92), (255, 196, 0), (196, 92, 255),
-    (0, 214, 214), (255, 128, 192), (168, 224, 0), (255, 144, 32), (128, 128, 255),
-)  # fmt: skip
+SHAPES = 100  # boxes or keypoints of a picture
 _BOX_LABELS = ("labels", "box_labels", "classes", "names", "categories", "category")
+
+
+@dataclass(frozen=True)
+class About:
+    """What a data set or a loader knows of fields, and their arrays do not.
+
+    class_names: of fields with labels. rates: samples/s of sounds. label: the int field that a caption names.
+    """
+
+    class_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rates: Mapping[str, int] = field(default_factory=dict)
+    label: str | None = None
+
+
+_NOTHING = About()
 
 
 def png(pixels: Pixels) -> bytes:
@@ -44,26 +59,14 @@ def png(pixels: Pixels) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def as_array(value: Any) -> Any:
-    """Returns a numpy array of an array, a tensor or a DLPack object in host memory, or None."""
-    import numpy as np
-
-    try:
-        if hasattr(value, "detach"):
-            value = value.detach()
-            value = value.float() if "bfloat16" in str(value.dtype) else value
-        array = np.asarray(value)
-    except (TypeError, ValueError, RuntimeError, BufferError):
-        return None
-    return array if array.dtype.kind in "biuf" else None
-
-
 def _to_rgb(image: Any) -> Pixels | None:
     """Returns uint8 (H, W, 3) of one image in either layout. Values other than uint8 are stretched to what there is,
     unless they are floats within 0..1."""
     import numpy as np
 
     array = as_array(image)
+    if array is not None and array.ndim == 4 and len(array):
+        array = array[0]  # the first view
     if array is None or array.ndim not in (2, 3) or array.size == 0:
         return None
     if array.ndim == 2:
@@ -111,39 +114,35 @@ def _smaller(rgb: Pixels) -> Pixels:
     return means
 
 
-def _color(i: int) -> str:
-    return "rgb({},{},{})".format(*COLORS[i % len(COLORS)])
-
-
 def _shapes(boxes: Any, points: Any, labels: Any, size: tuple[int, int], scale: float) -> str:
     """Returns boxes and keypoints as SVG of the picture's size."""
     height, width = (max(1, round(side * scale)) for side in size)
     parts = []
     names = [] if labels is None else [str(label) for label in labels]
     known = sorted(set(names))
-    for i, (x0, y0, x1, y1) in enumerate([] if boxes is None else boxes):
+    for i, (x0, y0, x1, y1) in enumerate([] if boxes is None else boxes[:SHAPES]):
         if not (x1 > x0 and y1 > y0):
             continue
         name = names[i] if len(names) == len(boxes) else ""
-        color = _color(known.index(name) if name else i)
+        hue = color(known.index(name) if name else i)
         x, y = x0 * scale, y0 * scale
         parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{(x1 - x0) * scale:.1f}" height="{(y1 - y0) * scale:.1f}" '
-            f'fill="none" stroke="{color}" stroke-width="2"/>'
+            f'fill="none" stroke="{hue}" stroke-width="2"/>'
         )
         if name:
             parts.append(
-                f'<text x="{x + 3:.1f}" y="{y + 11:.1f}" font-size="11" fill="{color}" stroke="black" '
-                f'stroke-width="3" paint-order="stroke">{escape(name)}</text>'
+                f'<text x="{max(x, 0) + 3:.1f}" y="{max(y, 0) + 11:.1f}" font-size="11" fill="{hue}" stroke="black" '
+                f'stroke-width="3" paint-order="stroke">{escape(plain(name, 24))}</text>'
             )
-    for i, (x, y, visibility) in enumerate([] if points is None else points):
-        fill = _color(i) if visibility > 0 else "none"
-        parts.append(f'<circle cx="{x * scale:.1f}" cy="{y * scale:.1f}" r="3" fill="{fill}" stroke="{_color(i)}"/>')
+    for i, (x, y, visibility) in enumerate([] if points is None else points[:SHAPES]):
+        fill = color(i) if visibility > 0 else "none"
+        parts.append(f'<circle cx="{x * scale:.1f}" cy="{y * scale:.1f}" r="3" fill="{fill}" stroke="{color(i)}"/>')
     if not parts:
         return ""
     return (
         f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'style="position:absolute;left:0;top:0">{"".join(parts)}</svg>'
+        f'style="position:absolute;left:0;top:0;overflow:hidden">{"".join(parts)}</svg>'
     )
 
 
@@ -165,8 +164,12 @@ def figure(image: Any, caption: str, mask: Any = None, boxes: Any = None, points
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= _TEXT else text[: _TEXT - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    if isinstance(value, str):
+        return plain(value)
+    # The text of a container that is as long as a data set would be made whole.
+    if isinstance(value, (list, tuple, dict, set)) and len(value) > ROWS:
+        return f"{len(value):,} values"
+    return plain(repr(value))
 
 
 def _describe(value: Any) -> tuple[str, str]:
@@ -183,19 +186,20 @@ def _describe(value: Any) -> tuple[str, str]:
     return type(value).__name__, _short(value)
 
 
-def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Returns a table of texts, which are escaped."""
-    cells = "".join(f"<th>{escape(text)}</th>" for text in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
-    top = f"<tr>{cells}</tr>" if cells else ""
-    return f"<table><caption>{escape(caption)}</caption>{top}{body}</table>"
+def _named(names: Sequence[str] | None, label: Any) -> str:
+    """Returns the name of a class by its number, else the number or the text itself."""
+    if names is not None and not isinstance(label, str):
+        number = int(label)
+        return names[number] if 0 <= number < len(names) else str(number)
+    return str(label)
 
 
-def _box_labels(values: Mapping[str, Any], row: int | None) -> Any:
+def _box_labels(values: Mapping[str, Any], row: int | None, about: About) -> list[str] | None:
     for name in _BOX_LABELS:
         if name in values:
             value = values[name] if row is None else values[name][row]
-            return value if isinstance(value, list) else as_array(value)
+            labels = value if isinstance(value, list) else as_array(value)
+            return None if labels is None else [_named(about.class_names.get(name), label) for label in labels[:SHAPES]]
     return None
 
 
@@ -204,12 +208,20 @@ class _Fields(dict[str, Any]):
 
     kinds: Mapping[str, str]
     receipt: object = None  # of the iterator that gave it
+    about: About = _NOTHING
 
     # Libraries that rebuild a dict with other values give these alone.
-    def __init__(self, values: Any = (), kinds: Mapping[str, str] | None = None, title: str = "") -> None:
+    def __init__(self, values: Any = (), kinds: Mapping[str, str] | None = None, title: str = "", about: About = _NOTHING) -> None:
         super().__init__(values)
-        self.kinds, self.title = kinds or {}, title
+        self.kinds, self.title, self.about = kinds or {}, title, about
         _register_trees()
+
+    def __repr__(self) -> str:
+        """One line for each field: the arrays of a batch fill pages. ``dict(batch)`` has the text of a dict."""
+        lines = [f"  {plain(str(name), 40)}: {' '.join(part for part in _describe(value) if part)}" for name, value in self.items()]
+        more = [f"  and {len(lines) - ROWS:,} more"] if len(lines) > ROWS else []
+        title = f"({plain(self.title)})" if self.title else ""
+        return "\n".join([type(self).__name__ + title, *lines[:ROWS], *more])
 
     def _first(self, kind: str) -> str | None:
         return next((name for name in self if self.kinds.get(name) == kind), None)
@@ -222,9 +234,22 @@ class _Fields(dict[str, Any]):
             image, names["mask"] = mask, None
         if image is None:
             return ""
-        given = {key: self[name] if row is None else self[name][row] for key, name in names.items() if name is not None}
         pixels = self[image] if row is None else self[image][row]
-        return figure(pixels, caption, **given, labels=_box_labels(self, row))
+        try:
+            given = {key: self[name] if row is None else self[name][row] for key, name in names.items() if name is not None}
+            return figure(pixels, caption, **given, labels=_box_labels(self, row, self.about))
+        except Exception:  # what belongs to the picture was replaced by something else
+            return figure(pixels, caption)
+
+    def _sound(self, caption: str, row: int | None) -> str:
+        """Returns the player of the sample's sound, or of one row of a batch."""
+        name = self._first("audio")
+        if name is None:
+            return ""
+        return sounds.player(self[name] if row is None else self[name][row], caption, self.about.rates.get(name))
+
+    def _shown(self, caption: str, row: int | None) -> str:
+        return self._figure(caption, row) + self._sound(caption, row)
 
     def _pictures(self) -> str:
         raise NotImplementedError
@@ -232,17 +257,21 @@ class _Fields(dict[str, Any]):
     def _repr_html_(self) -> str:
         try:
             pictures = self._pictures()
-        except (TypeError, ValueError, IndexError, KeyError, RuntimeError):  # values were replaced by others
+        except Exception:  # values were replaced by others
             pictures = ""
-        rows = ((name, self.kinds.get(name, ""), *_describe(value)) for name, value in self.items())
-        return f"<div>{pictures}{table(self.title, ('field', 'type', 'value', ''), rows)}</div>"
+        try:
+            rows = [(plain(str(name)), self.kinds.get(name, ""), *_describe(value)) for name, value in self.items()]
+            return framed(pictures + table(plain(self.title, 200), ("field", "type", "value", ""), rows))
+        except Exception as error:  # of a value that cannot even be described
+            return f"<div>{escape(plain(f'{type(self).__name__}: {error}', 200))}</div>"
 
 
 class Sample(_Fields):
-    """A decoded sample: a dict of its fields' values, which notebooks show as a picture and a table."""
+    """A decoded sample: a dict of its fields' values, which notebooks show as a picture or a player, and a table."""
 
     def _pictures(self) -> str:
-        return self._figure("", None)
+        label = self.about.label
+        return self._shown("" if label is None or label not in self else caption(self.about, label, self[label]), None)
 
 
 class Batch(_Fields):
@@ -255,11 +284,20 @@ class Batch(_Fields):
         label = self._first("int")
         captions = []
         for row, number in enumerate(numbers[:MOST].tolist()):
-            text = "" if label is None else f", {label} {int(self[label][row])}"
+            labels = as_array(self[label]) if label is not None else None
+            text = "" if labels is None or labels.ndim != 1 else f", {caption(self.about, label, labels[row])}"
             captions.append(f"{number}{text}")
         more = len(numbers) - MOST
-        shown = "".join(self._figure(caption, row) for row, caption in enumerate(captions))
+        shown = "".join(self._shown(text, row) for row, text in enumerate(captions))
         return shown + (f"<p>and {more} more</p>" if more > 0 and shown else "")
+
+
+def caption(about: About, label: str | None, number: Any) -> str:
+    """Returns the name of a class, or "label 3" where classes have no names."""
+    if label is None or number is None:
+        return ""
+    names = about.class_names.get(label)
+    return plain(_named(names, number), 24) if names is not None else f"{plain(label, 24)} {int(number)}"
 
 
 _registered: set[str] = set()
@@ -294,31 +332,8 @@ def _unflattens(kind: type[_Fields], name: str) -> tuple[Any, ...]:
     return (make,) if name.startswith("torch") else (lambda context, values: make(values, context),)
 
 
-def _bar(seconds: Mapping[str, float]) -> str:
-    """Returns how a time is divided, as a bar with a legend."""
-    total = sum(seconds.values())
-    if total <= 0:
-        return ""
-    parts = [(name.replace("_", " "), value / total, _color(i)) for i, (name, value) in enumerate(seconds.items())]
-    bars = "".join(
-        f'<div style="width:{100 * share:.1f}%;background:{color};height:14px"></div>' for _, share, color in parts
-    )
-    legend = ", ".join(f"{escape(name)} {100 * share:.0f} %" for name, share, _ in parts)
-    return f'<div style="display:flex;width:400px">{bars}</div><p>workers: {legend}</p>'
-
-
 class Stats(dict[str, Any]):
-    """The statistics of a loader: a dict, which notebooks show as a table."""
+    """The statistics of a loader: a dict, which notebooks show as one screen with details on demand."""
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, str]] = []
-        for name, value in self.items():
-            inner = value.items() if isinstance(value, Mapping) else [("", value)]
-            for key, part in inner:
-                if part in (0, "", 0.0) and name in ("fallbacks", "fallback_reasons", "cache", "device"):
-                    continue  # nothing happened
-                text = f"{part:,}" if isinstance(part, int) else f"{part:.3f}" if isinstance(part, float) else str(part)
-                rows.append((f"{name} {key}".strip().replace("_", " "), text))
-        seconds = self.get("worker_seconds")
-        bar = _bar(seconds) if isinstance(seconds, Mapping) else ""
-        return f"<div>{bar}{table('loader', (), rows)}</div>"
+        return stats_page.page(self)

@@ -18,12 +18,13 @@ from ..base.public import door
 from ..caching import cache as _cache
 from ..caching import fleet as _fleet
 from ..data.dataset import Dataset
+from ..data.notebook import Batch
 from ..errors import ArgumentError, PenstockError, StateError
 from ..functions import calls, loop
 from ..functions.counts import NO_FUNCTION
 from ..functions.place import Place, State
 from . import config as _loader_config
-from . import convert, live, plan_file, stages, table, tickets, tuples
+from . import convert, live, plan_file, shown, stages, table, tickets, tuples
 from . import fields as _loader_fields
 from . import options as _more
 from . import ragged as _ragged
@@ -310,6 +311,7 @@ class Loader(tickets.LikeDataLoader):
         if given["rank"] is not None or given["world_size"] is not None:
             _options.ranks(given["rank"], given["world_size"])  # wrong ones raise an error here
         self._wrap = convert.wrapper(self._output)
+        self._about = shown.about(dataset, given["transforms"])
         _ragged.check_names(given, dataset)
         fields = _loader_fields.FieldOptions(given, dataset, self._output)
         self._native_options = _more.native_options(given, dataset, fields.all())
@@ -522,8 +524,9 @@ class Loader(tickets.LikeDataLoader):
     def _arrays(self, batch: _native.Batch) -> dict[str, Any]:
         return self._named(convert.to_dict(batch, self._wrap, self._encoded, self._channels_last, self._labels), batch)
 
-    def _named(self, arrays: dict[str, Any], batch: _native.Batch) -> dict[str, Any]:
-        """Adds the names of a batch's samples, if they are wanted."""
+    def _named(self, arrays: Batch, batch: _native.Batch) -> Batch:
+        """Adds the names of a batch's samples, if they are wanted, and what notebooks show."""
+        arrays.about = self._about
         if self._given["geometry"]:
             arrays[_loader_fields.NAME] = [self._data.name(sample) for sample in batch.samples()]
         return arrays
@@ -926,6 +929,9 @@ class Loader(tickets.LikeDataLoader):
             f"seed={self._native_options['seed']}, {ranks}, "
             f"{self._native_options['num_workers']} workers, {self._output})"
         )
+
+    def _repr_html_(self) -> str:
+        return shown.page(self)
 
     # Life -------------------------------------------------------------------------------------------
 
