@@ -6,6 +6,7 @@ import base64
 import copy
 import io
 import pickle
+import re
 import sys
 import wave
 from collections import OrderedDict
@@ -20,7 +21,8 @@ from PIL import Image as PilImage
 import penstock as ps
 from conftest import encoded, picture
 from penstock import transforms as T
-from penstock.data import notebook
+from penstock.data import markup, notebook
+from penstock.stalls import html
 
 
 def parsed(shown):
@@ -217,6 +219,17 @@ def test_what_is_shown_has_a_limit():
     tree = parsed(sample)
     assert len(list(tree.iter("rect"))) == len(list(tree.iter("circle"))) == notebook.SHAPES
     assert len(sample._repr_html_()) < 80_000 and "more" in repr(sample) and len(repr(sample)) < 10_000
+
+
+@pytest.mark.parametrize("style", [markup._STYLE, html._STYLE], ids=["notebook", "report"])
+def test_colours_follow_the_theme_of_the_page(style):
+    """The theme of a notebook wins over the browser's setting, as its rules are more specific."""
+    patterns = (r"^\.[\w-]+\{(.*?)\}", r"scheme:dark\)\{\.[\w-]+\{(.*?)\}\}")
+    light, dark = (re.search(pattern, style, re.DOTALL)[1] for pattern in patterns)
+    assert light != dark and style.count("{") == style.count("}")
+    jupyter = "[data-jp-theme-light="
+    for theme, wanted in (f'{jupyter}"true"]', light), (f'{jupyter}"false"]', dark), (".vscode-dark", dark):
+        assert style.partition(f"{theme} .pst")[2].partition("{")[2].startswith(wanted)
 
 
 class Unprintable:

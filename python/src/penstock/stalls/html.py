@@ -8,18 +8,19 @@ from html import escape
 from typing import Any
 
 from ..base.units import amount, duration, percent, size
+from ..data.markup import themes
 from ..errors import PenstockError
 from . import conclusion, model
 from . import svg as pictures
 from . import text as words
 
-_STYLE = """
-.pst{--text:#1c2430;--muted:#5d6b7c;--line:#d6dde5;--box:#f1f4f8;--back:#ffffff;--onbar:#ffffff;
---c1:#1f7a4d;--c2:#8250b8;--c3:#c4590c;--c4:#1666b5;--c5:#7a8593;
-color:var(--text);background:var(--back);font:15px/1.5 system-ui,"DejaVu Sans",sans-serif;
+_LIGHT = """--text:#1c2430;--muted:#5d6b7c;--line:#d6dde5;--box:#f1f4f8;--back:#ffffff;--onbar:#ffffff;
+--c1:#1f7a4d;--c2:#8250b8;--c3:#c4590c;--c4:#1666b5;--c5:#7a8593"""
+_DARK = """--text:#e6ebf1;--muted:#9fadbd;--line:#364352;--box:#1e2732;--back:#131920;--onbar:#10151b;
+--c1:#53c78f;--c2:#b794e6;--c3:#f09a5b;--c4:#6cb2f2;--c5:#8b98a7"""
+_STYLE = themes(".pst", _LIGHT, _DARK) + """
+.pst{color:var(--text);background:var(--back);font:15px/1.5 system-ui,"DejaVu Sans",sans-serif;
 max-width:940px;margin:0 auto;padding:24px}
-@media (prefers-color-scheme:dark){.pst{--text:#e6ebf1;--muted:#9fadbd;--line:#364352;--box:#1e2732;--back:#131920;--onbar:#10151b;
---c1:#53c78f;--c2:#b794e6;--c3:#f09a5b;--c4:#6cb2f2;--c5:#8b98a7}}
 .pst h1{font-size:24px;line-height:1.3;margin:0 0 4px}.pst h2{font-size:17px;margin:30px 0 10px}
 .pst p{margin:6px 0;color:var(--muted)}.pst .lead{color:var(--text);font-size:17px}
 .pst table{border-collapse:collapse;width:100%;font-size:14px}
