@@ -151,8 +151,10 @@ def pack(
         "ignore_labels": ignore_labels, "verify_samples": verify_samples or verify_pixels, "masks": masks,
         "add_classes": add_classes, "plan": plan, "resize": resize,
     }  # fmt: skip
-    how = {"resume": resume, "skip": skip, "num_workers": num_workers, "shard_size": shard_size, "commit_size": commit_size,
-           "progress": progress}  # fmt: skip
+    how: dict[str, Any] = {
+        "resume": resume, "skip": skip, "num_workers": num_workers, "shard_size": shard_size, "commit_size": commit_size,
+        "progress": progress,
+    }  # fmt: skip
     annotated = {"coco": coco, "voc": voc, "citypersons": citypersons, **dict.fromkeys(drawn, True), "colours": colours,
                  "paint": paint, "bad_annotations": bad_annotations != "raise"}  # fmt: skip
     storing = _objects.Storing(forms, mask_forms, tier, effort, max_error, made_for)

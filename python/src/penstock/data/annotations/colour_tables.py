@@ -171,10 +171,10 @@ def _built_in(name: str) -> Table:
     table = Table(name)
     if name == "camvid":
         entries = [entry.rsplit(" ", 3) for entry in re.split(r",\s", _CAMVID)]
-        rows = [(each[0], each[0], each[1:], None) for each in entries if each[0] != "Void"]
-        return table.fill(iter([*rows, ("Void", "Void", (0, 0, 0), IGNORED)]))
+        found: list[tuple[str, str, Any, Any]] = [(each[0], each[0], each[1:], None) for each in entries if each[0] != "Void"]
+        return table.fill(iter([*found, ("Void", "Void", (0, 0, 0), IGNORED)]))
     colours = [tuple(sum((i >> 3 * bit + side & 1) << 7 - bit for bit in range(3)) for side in range(3)) for i in range(256)]
-    rows = [(each, each, colours[i], i) for i, each in enumerate(_VOC)]
+    rows: list[tuple[str, str, Any, Any]] = [(each, each, colours[i], i) for i, each in enumerate(_VOC)]
     return table.fill(iter([*rows, ("void", "void", colours[IGNORED], IGNORED)]))
 
 

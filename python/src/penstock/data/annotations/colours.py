@@ -65,7 +65,8 @@ class Colours:
                 raise CorruptError(f"{os.path.join(self.folder, masks)!r}: {of_mask[key]} and {path} are masks of one image",
                                    dataset=self.folder)  # fmt: skip
             of_mask[key] = path
-        without, seen = [], {}
+        without: list[str] = []
+        seen: dict[str, str] = {}
         for path in listed(os.path.join(self.folder, images)):
             if not is_image_name(path):
                 continue

@@ -99,7 +99,8 @@ def _of_python(value: Any, depth: int) -> Any:
         return {str(key): plain(each, depth + 1) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(each, depth + 1) for each in value]
-    for kind in (bool, int, float, str, bytes):  # classes that are made of these, such as IntEnum
+    kinds: tuple[type, ...] = (bool, int, float, str, bytes)
+    for kind in kinds:  # classes that are made of these, such as IntEnum
         if isinstance(value, kind):
             return kind(value)
     raise ArgumentError(

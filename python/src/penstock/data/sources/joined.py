@@ -96,7 +96,7 @@ def _type_cells(table: Table, name: str) -> None:
     """Gives a column of CSV its type, by the rules of label files: all cells whole numbers, all numbers, or text."""
     cells = [row[name] for row in table.rows.values()]
     if all(_WHOLE.fullmatch(cell) and abs(int(cell)) < 2**63 for cell in cells):
-        kind: Callable[[str], Any] = int
+        kind: type = int
     elif all(_NUMBER.fullmatch(cell) and abs(float(cell)) < float("inf") for cell in cells):
         kind = float
     else:
@@ -180,7 +180,8 @@ class Joined:
     """Samples with their rows, as the packing loop reads them."""
 
     def __init__(self, dataset: Dataset, table: Table, storing: Storing) -> None:
-        self.place, self.notices, self.early = dataset.path, dataset.notices, []  # type: list[str]
+        self.place, self.notices = dataset.path, dataset.notices
+        self.early: list[str] = []
         self._dataset, self._table, self._lock = dataset, table, Lock()
         self._names = [dataset.name(i) for i in range(len(dataset))]
         self._place = {name: i for i, name in enumerate(self._names)}
@@ -190,7 +191,7 @@ class Joined:
                  for name, field in dataset.fields.items()}  # fmt: skip
         if both := [name for name in table.schema if name in found]:
             raise table.fault(f"the samples have a field {both[0]!r}, too: rename one, or leave the member out (--members)")
-        self.schema = {**found, **table.schema}
+        self.schema: dict[str, FieldSpec] = {**found, **table.schema}
 
     def _compare(self) -> None:
         missing = [name for name in self._names if name not in self._table.rows]

@@ -33,7 +33,8 @@ class Call:
             trace = "".join(traceback.format_exception(error)).rstrip()
             raise FunctionError(f"{self.function} failed: {type(error).__name__}: {error}\n{trace}") from error
         if isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], Mapping):
-            return made
+            dataset, schema = made
+            return dataset, schema
         return made, None
 
     def __call__(self) -> Any:

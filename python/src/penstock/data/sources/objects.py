@@ -85,10 +85,10 @@ class Objects:
     """A data set of the user's own, as the packing loop reads it. `get`: gives a sample by its number, in any thread; None: the
     calling thread reads all samples."""
 
-    notices: list[dict[str, Any]]
-
     def __init__(self, dataset: Any, n: int, place: str) -> None:
-        self.place, self.notices, self.early = place, [], []  # type: list[str]
+        self.place = place
+        self.notices: list[dict[str, Any]] = []
+        self.early: list[str] = []
         self.schema: Mapping[str, FieldSpec] = {}
         self.order: list[str] | None = None  # fields of samples without names
         self._dataset, self._n = dataset, n

@@ -7,6 +7,7 @@ anew by the function that the user names, or gets a copy of the object. One ends
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import pickle
 import queue
@@ -65,7 +66,7 @@ def _serve(pipe: Any, make: Make) -> None:
         made = _answer(make)
         pipe.send(made if isinstance(made, _Failed) else _answer(lambda: len(made)))
         while (i := pipe.recv()) is not None:
-            pipe.send(_answer(lambda i=i: read(made, i)))  # type: ignore[misc]
+            pipe.send(_answer(functools.partial(read, made, i)))
 
 
 def _watch_parent() -> None:

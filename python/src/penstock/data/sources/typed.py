@@ -86,7 +86,8 @@ def _spec_of(name: str, value: Any, picture: Callable[[], Image], mask: Callable
         return Text()
     if name in ("boxes", "keypoints"):
         return Boxes() if name == "boxes" else Keypoints()
-    return Array(array.dtype) if isinstance(array, _ndarray()) else Json()
+    dtype = getattr(array, "dtype", None)
+    return Json() if dtype is None else Array(dtype)
 
 
 def _ndarray() -> type:
@@ -171,7 +172,8 @@ def _whole(array: Any) -> Any:
 def stored(sample: Mapping[str, Any], schema: Mapping[str, FieldSpec]) -> tuple[dict[str, Any], int, dict[str, int]]:
     """Returns the values of a sample as the writer takes them, the bytes that came, and those of JPEGs by field."""
     values: dict[str, Any] = {}
-    nbytes, jpegs = 0, {}
+    jpegs: dict[str, int] = {}
+    nbytes = 0
     for name, value in sample.items():
         spec = schema.get(name)
         try:
