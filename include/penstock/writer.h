@@ -338,7 +338,7 @@ PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destina
                                          struct pst_pack_report *report, size_t report_nbytes,
                                          struct pst_error *err);
 
-/* Makes one data set of what the parts of a pack have packed (struct pst_pack_options, n_parts), and
+/* Makes one data set of what the parts of a pack have packed (pst_pack_options, n_parts), and
  * removes the plan. Checks the sums of plan, indexes and records, and that no planned shard is
  * missing; the items' own bytes are not read (pst_verify does that). May be interrupted at any time
  * and run again; where it was done before, there is nothing to do.
@@ -351,7 +351,8 @@ PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destina
  * report_nbytes: sizeof *report; 0 with NULL.
  *
  * PST_ERROR_INCOMPLETE: planned shards are missing; the text says how many.
- * PST_ERROR_NOT_FOUND: nothing was packed in parts there. PST_ERROR_BUSY: another writer is at work.
+ * PST_ERROR_NOT_FOUND: nothing was packed in parts there.
+ * PST_ERROR_BUSY: another writer is at work.
  * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_TRUNCATED, PST_ERROR_VERSION: plan or shards are
  *     damaged or do not belong together.
  * PST_ERROR_EXISTS: another file has the name of a shard, or another process merged meanwhile.

@@ -1,5 +1,5 @@
-/* format_parts.h - the byte layout of a plan of shards, as docs/format-dataset.md states it, and the
- * names of what a pack in parts keeps beside it.
+/* format_parts.h - the byte layout of a plan of shards, as docs/format-dataset.md states it, and
+ * the names of what a pack in parts keeps beside it.
  *
  * Pure functions, as those of format_dataset.h. Nothing in bytes that were read is trusted. */
 #ifndef PST_FORMAT_FORMAT_PARTS_H
@@ -24,7 +24,7 @@ enum {
 
 /* The head of a plan of shards. */
 struct psti_parts {
-    uint64_t token;     /* another one for each plan that was ever made: old processes find nothing */
+    uint64_t token;     /* another one for each plan, so that old processes find nothing */
     uint64_t mark;      /* names the options and the software */
     uint8_t source[16]; /* identity of the source's listing */
     uint64_t n_samples; /* of the source */

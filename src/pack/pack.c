@@ -39,7 +39,7 @@ struct pack {
     struct psti_pack_slot *slots; /* [window], a ring */
     uint32_t window;
     uint64_t n_dispatched, n_taken; /* samples given to workers and taken back, in ring order */
-    uint64_t next_sample, n_samples; /* the next sample of the source, and the end of those to pack */
+    uint64_t next_sample, n_samples; /* the next of the source; the end of those to pack */
     uint64_t n_total;                /* samples to pack, for progress */
     uint64_t n_passed;       /* samples of the source before the end of those stored already */
     struct psti_queue queue; /* slots to prepare */
@@ -405,8 +405,9 @@ static void count_what_is_kept(struct pack *pack)
 static enum pst_status pack_shard(struct pack *pack, uint32_t i_shard, struct pst_error *err)
 {
     struct psti_pack_plan *plan = &pack->plan;
-    enum pst_status status = psti_writer_parts_begin(
-        pack->parts, i_shard, plan->fields, plan->n_fields, pack->options->writer, &pack->writer, err);
+    enum pst_status status =
+        psti_writer_parts_begin(pack->parts, i_shard, plan->fields, plan->n_fields,
+                                pack->options->writer, &pack->writer, err);
     pack->next_sample = plan->first_sample[i_shard];
     pack->n_samples = plan->first_sample[i_shard + 1];
     if (status == PST_OK)
@@ -483,7 +484,8 @@ static enum pst_status pack_in_parts(struct pack *pack, const char *destination,
 
 /* Whole --------------------------------------------------------------------- */
 
-/* Plans the shards of a new data set. One that was begun goes on in the shard of its last sample. */
+/* Plans the shards of a new data set. One that was begun goes on in the shard of its last sample.
+ */
 static enum pst_status plan_shards(struct pack *pack, struct pst_error *err)
 {
     return pack->plan.appends

@@ -4,8 +4,8 @@
  * In: a plan, whose source knows the lengths of its items. Out: the first sample of each planned
  * shard. One process and several then make the same shards. Lengths are the source's, because those
  * of encoded items are not known yet: a shard whose items grow beyond the limit is divided by the
- * writer, in each process at the same place. One pass over the source's listing or index; the calling
- * thread. */
+ * writer, in each process at the same place. One pass over the source's listing or index; the
+ * calling thread. */
 #include "format/format_dataset.h"
 #include "format/format_parts.h"
 #include "pack/pack_int.h"

@@ -57,7 +57,7 @@ struct pst_writer {
     const char *journal_name, *journal_tmp_name, *index_tmp_name;
 
     /* Packs in parts (writer_parts.c, writer_merge.c). */
-    uint64_t first_sample; /* number that the records of shards give to this writer's first sample */
+    uint64_t first_sample; /* number that records of shards give to the first sample */
     bool merges;           /* the index must not replace another one */
 
     uint64_t n_samples, n_committed;
@@ -220,7 +220,8 @@ struct psti_writer_adopted {
     struct pst_value values[PST_MAX_FIELDS];
 };
 /* Adds a sample of another data set, whose shards come behind the first `first_shard` of this one.
- * Fields are the same, or have more variants here. *adopted: scratch, zero before the first call. */
+ * Fields are the same, or have more variants here. *adopted: scratch, zero before the first call.
+ */
 enum pst_status psti_writer_adopt_sample(pst_writer *writer, const pst_dataset *from,
                                          uint64_t sample, uint32_t first_shard,
                                          struct psti_writer_adopted *adopted,

@@ -1,11 +1,11 @@
 /* writer_merge.c - makes one data set of the planned shards that were packed one by one.
  *
- * One thread, with the lock of the data set, so far as its file system has locks. Each planned shard
- * is a small data set (writer_parts.c). Its files get second names beside the index to come, and its
- * samples are added to a journal. What differs from a pack by one process are numbers: that of a
- * file in its header, and those of samples in the records of files, where samples before them were
- * left out as bad ones. They are set first, by writes that may be repeated. Then the journal is
- * compared with all records and the index is written. A second name, which fails if there is an
+ * One thread, with the lock of the data set, so far as its file system has locks. Each planned
+ * shard is a small data set (writer_parts.c). Its files get second names beside the index to come,
+ * and its samples are added to a journal. What differs from a pack by one process are numbers: that
+ * of a file in its header, and those of samples in the records of files, where samples before them
+ * were left out as bad ones. They are set first, by writes that may be repeated. Then the journal
+ * is compared with all records and the index is written. A second name, which fails if there is an
  * index, commits all; then plan and folder are removed. Journal and unfinished index lie in the
  * folder, which a merge that comes too late no longer finds. */
 #include "writer/writer_int.h"
@@ -88,8 +88,8 @@ struct renumbered {
     const uint8_t *planned, *wanted;
 };
 
-/* Writes what is wanted over what was planned. An earlier merge may have ended within that write, so
- * each byte is one of either; anything else is damage. */
+/* Writes what is wanted over what was planned. An earlier merge may have ended within that write,
+ * so each byte is one of either; anything else is damage. */
 static enum pst_status renumber(const struct merge *merge, const struct renumbered *place,
                                 bool *changed, struct pst_error *err)
 {
@@ -251,8 +251,8 @@ static enum pst_status take_file(struct merge *merge, uint32_t i_file, struct ps
     if (gone && psti_writer_exists(&writer->dir, to))
         return PST_OK; /* checked below, too */
     status = psti_writer_link(&writer->dir, from, to, &taken, err);
-    /* An earlier merge gave the file its name, perhaps before the directory was copied. Its header and
-     * records are checked with all others. */
+    /* An earlier merge gave the file its name, perhaps before the directory was copied. Its header
+     * and records are checked with all others. */
     if (status == PST_OK && taken && !has_length(&writer->dir, to, file.nbytes)) {
         char path[PATH_MAX];
         psti_writer_dir_path(&writer->dir, to, path);

@@ -2,10 +2,10 @@
  *
  * No lock is held, because file systems of several machines may have none. What keeps processes
  * apart are names. A plan is put in place by a second name of a whole file, which fails if there is
- * a plan already. All that is packed by it lies in a folder named after its token. A shard is written
- * under a random name there, and a rename puts it in place, which fails if a shard is there already.
- * A process that wakes up after the merge, or after the data set was removed and begun anew, finds
- * no folder of its token, and fails. */
+ * a plan already. All that is packed by it lies in a folder named after its token. A shard is
+ * written under a random name there, and a rename puts it in place, which fails if a shard is there
+ * already. A process that wakes up after the merge, or after the data set was removed and begun
+ * anew, finds no folder of its token, and fails. */
 #include "writer/writer_int.h"
 #include "writer/writer_parts_int.h"
 

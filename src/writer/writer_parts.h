@@ -12,8 +12,8 @@
 
 struct psti_writer_parts;
 
-/* Opens the plan of shards at `path`, and makes it, and the directory, if there is none. `wanted` is
- * the plan as the caller would make it, without a token; first: [wanted->n_shards].
+/* Opens the plan of shards at `path`, and makes it, and the directory, if there is none. `wanted`
+ * is the plan as the caller would make it, without a token; first: [wanted->n_shards].
  *
  * PST_ERROR_ARGUMENT: the plan there differs from it. PST_ERROR_EXISTS: a data set or other files
  * are there. PST_ERROR_INCOMPLETE: an unfinished data set is there. */

@@ -370,7 +370,8 @@ enum pst_status psti_writer_rewrite_adopt(pst_writer *writer, uint64_t n, struct
         writer->first_changed = number;
     writer->last_is_linked = true;
     for (uint64_t i = 0; status == PST_OK && i < n; i++)
-        status = psti_writer_adopt_sample(writer, writer->base, writer->n_samples, 0, &adopted, err);
+        status =
+            psti_writer_adopt_sample(writer, writer->base, writer->n_samples, 0, &adopted, err);
     if (status != PST_OK)
         return psti_writer_give_up(writer, status, err);
     return writer->uncommitted_nbytes >= writer->commit_nbytes ? pst_writer_commit(writer, err)

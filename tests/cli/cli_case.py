@@ -13,8 +13,8 @@ import zlib
 CLI = os.environ["PENSTOCK_CLI"]
 MAKE_IMAGES = os.environ["MAKE_IMAGES"]
 PYTHON_VERBS = ["view", "analyze", "plan", "tune", "whatif"]  # the Python package runs them: python/tests/test_verbs.py
-VERBS = ["pack", "append", "repack", "merge", "info", "index", "ls", "cat", "unpack", "verify", "serve", "cache", "top", "bench", "doctor",
-         "env"]
+VERBS = ["pack", "append", "repack", "merge", "info", "index", "ls", "cat", "unpack", "verify", "serve", "cache", "top", "bench",
+         "doctor", "env"]
 
 
 def png(width, height, channels=3, bits=8, seed=0):

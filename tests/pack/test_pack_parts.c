@@ -1,6 +1,6 @@
 /* test_pack_parts.c - packs in parts: the bytes of one process for any number of parts, also where
- * samples are bad or shards grow; merges that are repeated, too early or too late; plans that do not
- * fit; damage. */
+ * samples are bad or shards grow; merges that are repeated, too early or too late; plans that do
+ * not fit; damage. */
 #include "folder_pack.h"
 
 #include "writer/writer_parts.h"
@@ -226,7 +226,8 @@ static void late_processes_change_nothing(void **state)
     /* Too late for the data set: also after it was removed and begun anew. */
     assert_int_not_equal(psti_writer_parts_end(late, 0, &writer, &err), PST_OK);
     psti_writer_parts_undo(late, &writer);
-    assert_int_not_equal(psti_writer_parts_begin(late, 0, &field, 1, &small, &writer, &err), PST_OK);
+    assert_int_not_equal(psti_writer_parts_begin(late, 0, &field, 1, &small, &writer, &err),
+                         PST_OK);
     assert_same_files(state, "one", "d");
     psti_writer_parts_close(&late);
     free(first);
@@ -400,7 +401,8 @@ static void empty_sources(void **state)
 {
     struct pst_pack_report report;
     struct pst_error err;
-    static const struct pst_field fields[] = {{.name = "n", .type = PST_FIELD_INT, .n_variants = 1}};
+    static const struct pst_field fields[] = {
+        {.name = "n", .type = PST_FIELD_INT, .n_variants = 1}};
     pst_writer *writer;
     int64_t number = 5;
     const struct pst_value value = {.bytes = &number, .nbytes = 8};

@@ -40,7 +40,7 @@ static int ask_slurm(const struct cli *cli, struct said *said)
 {
     uint64_t task = 0, first, last, step, n_tasks, rank, n_ranks;
     bool has_array = is_set("SLURM_ARRAY_TASK_ID");
-    /* In the script of a batch job SLURM_PROCID is 0 whatever the job has; srun counts its ranks. */
+    /* In the script of a batch job SLURM_PROCID is always 0; srun counts its ranks. */
     bool has_ranks = is_set("SLURM_PROCID") && is_set("SLURM_STEP_NUM_TASKS");
     int status = take_number(cli, "SLURM_ARRAY_TASK_ID", 0, &task);
     if (status < 0)
@@ -60,8 +60,8 @@ static int ask_slurm(const struct cli *cli, struct said *said)
     if (has_array && (step == 0 || n_tasks == 0 || task < first || task > last ||
                       (task - first) % step != 0 || (last - first) / step + 1 != n_tasks))
         return cli_usage(cli,
-                         "--part auto: SLURM_ARRAY_TASK_ID is %llu, but SLURM_ARRAY_TASK_MIN, _MAX, "
-                         "_STEP and _COUNT do not say which part that is (an array with gaps?): "
+                         "--part auto: SLURM_ARRAY_TASK_ID is %llu, but SLURM_ARRAY_TASK_MIN, "
+                         "_MAX, _STEP and _COUNT do not say which part that is (gaps?): "
                          "give --part I/N",
                          (unsigned long long)task);
     if (has_ranks && rank >= n_ranks)
@@ -132,8 +132,8 @@ static int ask_all(const struct cli *cli, uint64_t n_given, struct said *out)
         *out = said[i];
     }
     if (status < 0 && out->by == NULL)
-        return cli_usage(cli, "--part auto: no variable of Slurm, Kubernetes, AWS Batch or torchrun "
-                              "is set: give --part I/N");
+        return cli_usage(cli, "--part auto: no variable of Slurm, Kubernetes, AWS Batch or "
+                              "torchrun is set: give --part I/N");
     return status;
 }
 

@@ -265,8 +265,8 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
     if (run->in_place)
         in_place_text(report);
     if (run->in_parts)
-        printf("  planned shards of this part: %u, packed before: %u; `penstock merge` ends once all "
-               "parts are done\n",
+        printf("  planned shards of this part: %u, packed before: %u; `penstock merge` ends once "
+               "all parts are done\n",
                report->n_shards, report->n_shards_before);
 }
 
