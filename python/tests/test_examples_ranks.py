@@ -26,6 +26,23 @@ def test_torchrun(tmp_path):
     assert lines == [f"rank {rank} of 2: 6 batches, resumed after 2: equal" for rank in range(2)]
 
 
+@pytest.mark.long  # processes are started three times
+def test_torchrun_that_loses_a_worker(tmp_path):
+    example = (EXAMPLES / "torchrun_elastic.py", tmp_path / "checkpoint.pt")
+    run = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path), "PENSTOCK_EXAMPLE_DIE": "1:3"}
+    lost = subprocess.run([*run, "2", *map(str, example)], capture_output=True, text=True, timeout=300, cwd=tmp_path, env=env)
+    assert lost.returncode != 0 and "SIGKILL" in lost.stderr and example[1].exists()
+    assert lines_of(tmp_path, *run[1:], 3, *example) == ["9 steps of [2, 3] ranks, each sample once: equal"]
+
+    example[1].unlink()  # torchrun itself starts the workers anew, with as many ranks as before
+    (tmp_path / "checkpoint.died").unlink()
+    again = subprocess.run([*run, "2", "--max-restarts", "1", *map(str, example)], capture_output=True, text=True, timeout=300,
+                           cwd=tmp_path, env=env)  # fmt: skip
+    assert again.returncode == 0, again.stderr[-4000:]
+    assert "12 steps of [2] ranks, each sample once: equal" in again.stdout.splitlines()
+
+
 @pytest.mark.long  # test_torchrun has ranks, too
 def test_spawn(tmp_path):
     lines = lines_of(tmp_path, EXAMPLES / "spawn_ddp.py")
