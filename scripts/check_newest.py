@@ -67,13 +67,14 @@ def page(name: str, test: str = "test_page") -> str:
 
 
 APART = ("torchvision", "torchaudio")  # installed into a folder of their own, as scripts/setup_venv.sh does
-EXTRAS = ("plan", "view", "audio", "search", "torch", "test")
+EXTRAS = ("plan", "view", "audio", "search", "datasets", "torch", "test")
 PARTS = (
     Part("numpy", ("test_loader_arrays.py",), extra=True),
     Part("highspy", ("test_plan_solver.py",), extra=True),
     Part("pillow", ("test_pli.py", "test_view_sheet.py", "-k", "pillow or sheet"), extra=True),
     Part("soundfile", ("test_audio.py", "-k", "sound or flac or ogg"), extra=True),
     Part("torch", ("test_torch.py",), extra=True, torch=True),
+    Part("datasets", ("test_pack_hub.py",), extra=True),
     Part("optuna", ("test_example_search.py",), extra=True, torch=True),
     Part("lightning", (page("lightning"),), torch=True),
     Part("transformers", (page("hf-trainer"),), needs=("accelerate",), torch=True),

@@ -566,34 +566,6 @@ uint64_t pst_loader_n_batches_from(const pst_loader *loader, uint64_t position, 
 PST_WARN_UNUSED enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank,
                                                      uint32_t world_size, struct pst_error *err);
 
-/* Says which rank this process is from the next batch on, also within an epoch: for trainings that
- * lose and regain ranks. What was prepared ahead for the former rank is thrown away. The next step
- * of the new ranks begins at the position where the last step of the former ones ended
- * (pst_loader_state), so that the ranks together deliver each of the epoch's positions once, with
- * the same pixels. Padding and drop_last count for the new ranks. Between epochs it does what
- * pst_loader_set_ranks does. Batches that the caller holds stay as they are. max_errors, statistics
- * and clocks go on. Numbers of batches (pst_batch_place, pst_loader_replay) count those of the
- * present ranks.
- *
- * All ranks that go on call it after the same step of the training, and each of them with another
- * rank below the same world_size. They can compare pst_loader_state: epoch and position are equal.
- * A rank that joins is resumed with the state that rank 0 had before the call. A rank that leaves
- * is closed.
- *
- * Without padding (no_epoch_padding) the last step may have no batch for some ranks. They have
- * ended it once pst_loader_next has returned PST_END to them, and before that they go on with the
- * others. A rank that has no batch in what is left gets PST_END.
- *
- * rank: 0 to world_size - 1.
- * world_size: number of ranks; 0 means 1.
- *
- * PST_ERROR_ARGUMENT: rank is not below world_size, and nothing is changed.
- * PST_ERROR_FORKED, and what a pst_loader_set that could not be undone has left.
- *
- * Waits for reads and work that are under way. One thread at a time for each loader. */
-PST_WARN_UNUSED enum pst_status pst_loader_set_world(pst_loader *loader, uint32_t rank,
-                                                     uint32_t world_size, struct pst_error *err);
-
 /* Starts an epoch from its first batch. Work under way for another place is cancelled and waited
  * for.
  *

@@ -6,6 +6,8 @@
 
 #include "base/hash.h"
 
+#include <penstock/settings.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -17,7 +17,8 @@ int cmd_merge(struct cli *cli, int argc, char **argv)
                  "unless every planned shard is\n"
                  "there; all sums of plan, indexes and records are checked. It may be interrupted "
                  "and run again at any time.",
-        .example = "penstock merge photos.pst",
+        .example = "penstock merge photos.pst\n"
+                   "penstock merge photos.pst --json",
         .options = options,
         .n_min = 1,
         .n_max = 1,

@@ -629,6 +629,14 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
             "that read"                                                                            \
     }
 
+/* How several processes pack together. */
+#define PART_OPTIONS(a)                                                                            \
+    CLI_GROUP("several processes"), CLI_PART_OPTION((a).part),                                     \
+    {                                                                                              \
+        "prepare", 0, CLI_FLAG, &(a).prepare, NULL, NULL,                                          \
+            "only make the plan of shards in DST, by which parts work"                             \
+    }
+
 /* Runs the three verbs, which differ in their help and options. append takes DST first. */
 static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
                      enum pack_kind kind)
@@ -680,10 +688,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
          "start a new shard file beyond this"},
         {"commit-size", 0, CLI_SIZE, &a.commit_nbytes, "SIZE", "256MiB",
          "make what was written durable each time it grew by this"},
-        CLI_GROUP("several processes"),
-        CLI_PART_OPTION(a.part),
-        {"prepare", 0, CLI_FLAG, &a.prepare, NULL, NULL,
-         "only make the plan of shards in DST, by which parts work"},
+        PART_OPTIONS(a),
         CLI_SOURCE_OPTIONS(a.source, 'l'),
         ANNOTATION_OPTIONS(a),
         DRAWN_OPTIONS(a),

@@ -13,6 +13,8 @@
 
 #include "base/fail.h"
 
+#include <penstock/settings.h>
+
 #include <inttypes.h>
 
 uint64_t pst_loader_n_batches(const pst_loader *loader)
