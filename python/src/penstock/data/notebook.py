@@ -132,8 +132,8 @@ def _shapes(boxes: Any, points: Any, labels: Any, size: tuple[int, int], scale: 
         )
         if name:
             parts.append(
-                f'<text x="{max(x, 0) + 3:.1f}" y="{max(y, 0) + 11:.1f}" font-size="11" fill="{hue}" stroke="black" '
-                f'stroke-width="3" paint-order="stroke">{escape(plain(name, 24))}</text>'
+                f'<text x="{max(x, 0) + 3:.1f}" y="{max(y, 0) + 11:.1f}" font-size="12" font-weight="600" fill="white" '
+                f'stroke="black" stroke-width="3" paint-order="stroke">{escape(plain(name, 24))}</text>'
             )
     for i, (x, y, visibility) in enumerate([] if points is None else points[:SHAPES]):
         fill = color(i) if visibility > 0 else "none"
