@@ -11,7 +11,6 @@
 #include "dataset/dataset.h"
 #include "verify/verify.h"
 #include "writer/writer.h"
-#include "writer/writer_parts.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* writer_parts.c - the plan of shards, and planned shards packed one by one (writer_parts.h).
+/* writer_parts.c - the plan of shards, and planned shards packed one by one (writer.h).
  *
  * No lock is held, because file systems of several machines may have none. What keeps processes
  * apart are names. A plan is put in place by a second name of a whole file, which fails if there is

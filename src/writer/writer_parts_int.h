@@ -2,8 +2,8 @@
 #ifndef PST_WRITER_WRITER_PARTS_INT_H
 #define PST_WRITER_WRITER_PARTS_INT_H
 
+#include "writer/writer.h"
 #include "writer/writer_file.h"
-#include "writer/writer_parts.h"
 
 #include <limits.h>
 

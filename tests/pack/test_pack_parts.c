@@ -3,7 +3,7 @@
  * not fit; damage. */
 #include "folder_pack.h"
 
-#include "writer/writer_parts.h"
+#include "writer/writer.h"
 
 #include <dirent.h>
 #include <fcntl.h>
