@@ -110,7 +110,7 @@ DOORS = {
     "stall": {"stall_meter.h", "stall_predict.h", "stall_trace.h"},
     "plan": {"plan_solve.h"},
     "loader": {"loader.h", "tiers/loader_training.h"},
-    "writer": {"writer.h", "writer_parts.h"},
+    "writer": {"writer.h"},
     "verify": {"verify.h"},
     "pack": set(),
     "share": {"share.h", "share_cache.h", "share_cache_wire.h", "share_control_wire.h", "share_dataset_options.h", "share_host.h",
