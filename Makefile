@@ -26,6 +26,7 @@ help:
 	@echo "make check                    set up, build the library in four ways, run every test; each step beside its budget of seconds"
 	@echo "make check-long               the slower suites: more builds, TSan and ASan of more, fuzz targets, the site, wheels, other Pythons"
 	@echo "make check-containers         containers made by other software, each in an environment of its own, hold what they should"
+	@echo "make check-ray                tests of penstock.ray and penstock.spark with Ray and Spark, in an environment of their own"
 	@echo "make check-newest             a wheel beside the newest releases of torch, Lightning, Transformers, HiGHS, ...; NEWEST_ARGS='--large'"
 	@echo "make check-arm64              the tests of C, built for 64-bit ARM and run under qemu; ARM_TESTS='-R test_pli'"
 	@echo "make docs                     guide, pages and references of Python and C as a site with a search: build/site/index.html"
@@ -110,6 +111,9 @@ check-long: system-fuzz build test-packages
 
 check-containers: build test-packages
 	.venv/bin/python scripts/check_containers.py
+
+check-ray: build test-packages
+	.venv/bin/python scripts/check_ray.py
 
 check-newest: build
 	.venv/bin/python scripts/check_newest.py $(NEWEST_ARGS)

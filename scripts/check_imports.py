@@ -29,6 +29,7 @@ FOLDERS: dict[str, set[str]] = {
     "caching": {"base", "data"},
     "functions": {"base", "data"},
     "loading": {"base", "data", "transforms", "caching", "functions"},
+    "engines": {"base", "data"},
     "stalls": {"base", "data", "transforms", "loading"},
     "stalls/measure": {"base", "data", "transforms", "caching", "loading", "stalls"},
     "planning": {"base", "data", "caching", "loading", "stalls", "stalls/measure"},

@@ -68,6 +68,7 @@ def page(name: str, test: str = "test_page") -> str:
 
 APART = ("torchvision", "torchaudio")  # installed into a folder of their own, as scripts/setup_venv.sh does
 EXTRAS = ("plan", "view", "audio", "search", "datasets", "torch", "test")
+ELSEWHERE = ("ray", "spark")  # scripts/check_ray.py tries them
 PARTS = (
     Part("numpy", ("test_loader_arrays.py",), extra=True),
     Part("highspy", ("test_plan_solver.py",), extra=True),

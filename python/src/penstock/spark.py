@@ -1,0 +1,7 @@
+"""Spark reads data sets: see docs/guide/ray-spark.md. Importing it imports pyspark."""
+
+from __future__ import annotations
+
+from .engines.spark import Source, register
+
+__all__ = ["Source", "register"]
