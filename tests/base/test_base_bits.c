@@ -1,7 +1,7 @@
 /* test_base_bits.c - loads and stores at any address are little-endian, bits are those of all
  * places, and the division of 128 bits gives what the compiler's own gives. */
 #include "base/bits.h"
-#include "base/varint.h"
+#include "base/codings/varint.h"
 #include "base/philox.h"
 
 #include "test.h"

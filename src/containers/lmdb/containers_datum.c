@@ -9,7 +9,7 @@
 #include "containers/table/containers_guess.h"
 
 #include "base/checked.h"
-#include "base/varint.h"
+#include "base/codings/varint.h"
 
 enum {
     CHANNELS = 1 << 3,

@@ -6,7 +6,7 @@
 #include "containers/parquet/containers_parquet_runs.h"
 
 #include "base/bits.h"
-#include "base/varint.h"
+#include "base/codings/varint.h"
 
 enum {
     MINI_MAX = 1 << 16, /* differences of a mini block */

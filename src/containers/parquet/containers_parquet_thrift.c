@@ -5,7 +5,7 @@
  * and each step passes at least one byte, so that the time is bounded by the bytes. */
 #include "containers/parquet/containers_parquet_thrift.h"
 
-#include "base/varint.h"
+#include "base/codings/varint.h"
 
 bool psti_containers_thrift_bad(struct psti_thrift *thrift)
 {

@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "base/fail.h"
-#include "base/varint.h"
+#include "base/codings/varint.h"
 #include "format/format_dataset.h"
 
 #include <string.h>
