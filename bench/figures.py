@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
-RUN, MACHINE = "loader_granite_rapids", "Granite Rapids"  # the newest run that has all loaders
+RUN, MACHINE = "loader_granite_rapids", "Intel Xeon (Granite Rapids)"  # the newest run that has all loaders
 COLUMNS = (("imagenet", ("ImageNet JPEG", "RandomResizedCrop(224)")),
            ("photographs", ("JPEG of 2.7 Mpixel", "RandomResizedCrop(224)")),
            ("frames", ("PNG of 2048 x 1024", "crops of 768 x 768")))
@@ -28,7 +28,7 @@ ROWS = (("Penstock, packed", ("penstock_pli_jpeg", "penstock_pli")), ("Penstock,
 
 NAMES, COLUMN, BAR, ROW, TOP, BOTTOM, MARGIN = 170, 236, 16, 25, 100, 34, 20
 WIDTH, HEIGHT = MARGIN + NAMES + len(COLUMNS) * COLUMN + MARGIN, TOP + len(ROWS) * ROW + BOTTOM
-LONGEST = COLUMN - 84  # the rest of the width is for number and ratio behind the bar
+LONGEST = COLUMN - 96  # the rest of the width is for number and ratio behind the bar
 FONT = "font-family='Helvetica, Arial, DejaVu Sans, sans-serif'"
 INK, MUTED, OWN, PEER, FRAME = "#1b1f24", "#57606a", "#0b6bcb", "#a5adb7", "#d0d7de"
 
@@ -89,7 +89,7 @@ def draw() -> str:
         out.append(text(MARGIN + NAMES - 14, TOP + i * ROW + BAR - 3, name, 13, OWN if own else INK, "end", own))
     for i, (group, title) in enumerate(COLUMNS):
         out += column(MARGIN + NAMES + i * COLUMN, run, group, title)
-    foot = (f"{machine['cpu']} ({MACHINE}), {machine['date']}; float32 NCHW, normalised. Packed: as pli-jpeg or PLI. "
+    foot = (f"{MACHINE}, {machine['date']}; float32 NCHW, normalised. Packed: as pli-jpeg or PLI. "
             "(n x): times the fastest other that decodes")
     return "\n".join([*out, text(MARGIN, HEIGHT - 14, foot, 12, MUTED), "</svg>"]) + "\n"
 
