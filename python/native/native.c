@@ -163,6 +163,7 @@ static PyMethodDef functions[] = {
     {"pli_to_jpeg", native_pli_to_jpeg, METH_VARARGS, "pli_to_jpeg(pli, head=False): bytes"},
     {"pack", native_pack, METH_VARARGS,
      "pack(source, destination, labels, forms, options, progress, bad_sample): dict"},
+    {"merge", native_merge, METH_VARARGS, "merge(path): dict"},
     {"verify", native_verify, METH_VARARGS,
      "verify(path, decode, num_workers, progress, bad_sample): (error, report)"},
     {"stall_predict", native_stall_predict, METH_O, "stall_predict(setup): dict"},

@@ -154,6 +154,8 @@ static PyObject *report_dict(const struct pst_pack_report *report)
         {"n_kept_files", report->n_kept_files},
         {"n_files", report->n_files},
         {"n_resized", report->n_resized},
+        {"n_shards", report->n_shards},
+        {"n_shards_before", report->n_shards_before},
     };
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict != NULL && i < sizeof(entries) / sizeof(entries[0]); i++)
@@ -240,6 +242,29 @@ out:
     Py_DECREF(source);
     Py_XDECREF(destination);
     return result;
+}
+
+/* merge(path) -> dict: makes one data set of what the parts of a pack have packed. */
+PyObject *native_merge(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *path = NULL;
+    if (!PyArg_ParseTuple(args, "O&:merge", PyUnicode_FSConverter, &path))
+        return NULL;
+    struct pst_pack_report report;
+    memset(&report, 0, sizeof(report));
+    struct pst_error err;
+    pst_error_clear(&err);
+    const char *text = PyBytes_AsString(path);
+    PyThreadState *thread = PyEval_SaveThread();
+    enum pst_status status = pst_merge(text, NULL, NULL, &report, sizeof report, &err);
+    PyEval_RestoreThread(thread);
+    Py_DECREF(path);
+    if (status != PST_OK) {
+        native_raise(status, &err);
+        return NULL;
+    }
+    return report_dict(&report);
 }
 
 /* verify(path, labels, masks, allow_unreadable, ignore_labels, split, rules, decode, restore,

@@ -22,8 +22,12 @@ if importlib.util.find_spec("ray") is None:
 
     small_ray.install()
 import ray
+from ray.data.block import BlockAccessor
 
 from penstock import ray as pst_ray
+
+if hasattr(ray, "is_stand_in"):
+    small_ray.remove()
 
 N = 23
 SCHEMA = {
@@ -134,8 +138,6 @@ def test_tasks_share_the_samples(packed, wanted):
 
 
 def pst_rows(part):
-    from ray.data.block import BlockAccessor
-
     return BlockAccessor.for_block(part).iter_rows(True)
 
 
@@ -226,8 +228,6 @@ def sink_of(folder, **arguments):
 
 
 def block_of(**columns):
-    from ray.data.block import BlockAccessor
-
     arrays = {name: np.array(values, object if isinstance(values[0], str) else None) for name, values in columns.items()}
     return BlockAccessor.batch_to_block(arrays)
 

@@ -256,6 +256,7 @@ def pack(
     opening_told: Callable[[int, int], Any] | None,
     /,
 ) -> dict[str, Any]: ...
+def merge(path: Any, /) -> dict[str, Any]: ...
 def verify(
     path: Any,
     labels: str | None,

@@ -1,8 +1,9 @@
-"""Ray reads and writes data sets: see docs/guide/ray-spark.md. Importing it imports Ray."""
+"""Ray reads, writes and packs data sets: see docs/guide/ray-spark.md. Importing it imports Ray."""
 
 from __future__ import annotations
 
 from .engines.ray_sink import Sink, write
 from .engines.ray_source import Source, read
+from .engines.ray_tasks import pack, repack
 
-__all__ = ["Sink", "Source", "read", "write"]
+__all__ = ["Sink", "Source", "pack", "read", "repack", "write"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence  # noqa: F401
 from typing import Any, ClassVar  # noqa: F401
 
-from .data.pack import pack, repack, verify
+from .data.pack import merge, pack, repack, verify
 from .data.pack_report import PackReport, VerifyReport
 from .data.schema import Array, Audio, Boxes, Bytes, FieldSpec, Float, Image, Int, Json, Keypoints, Mask, Text
 from .data.writer import Writer
@@ -27,6 +27,7 @@ __all__ = [
     "Text",
     "VerifyReport",
     "Writer",
+    "merge",
     "pack",
     "repack",
     "verify",

@@ -146,3 +146,9 @@ def install() -> ModuleType:
     ray.data, data.block, ray.is_stand_in = data, block, True
     sys.modules.update({"ray": ray, "ray.data": data, "ray.data.block": block})
     return ray
+
+
+def remove() -> None:
+    """Ends that, so that other packages in this process do not take it for Ray."""
+    for name in ("ray", "ray.data", "ray.data.block"):
+        del sys.modules[name]

@@ -125,3 +125,9 @@ def install() -> None:
     types.DataType, types.StructField, types.StructType = _Type, StructField, StructType
     pyspark.sql, sql.datasource, sql.types, pyspark.is_stand_in = sql, datasource, types, True
     sys.modules.update({"pyspark": pyspark, "pyspark.sql": sql, "pyspark.sql.datasource": datasource, "pyspark.sql.types": types})
+
+
+def remove() -> None:
+    """Ends that, so that other packages in this process do not take it for pyspark."""
+    for name in ("pyspark", "pyspark.sql", "pyspark.sql.datasource", "pyspark.sql.types"):
+        del sys.modules[name]

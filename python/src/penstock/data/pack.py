@@ -20,7 +20,7 @@ from .sources import joined as _joined
 from .sources import objects as _objects
 from .writer import APPEND, CREATE, KEPT_LISTED, RESUME, Path
 
-__all__ = ["pack", "repack", "verify"]
+__all__ = ["merge", "pack", "repack", "verify"]
 
 
 def _form_numbers(forms: Sequence[str] | None) -> list[int]:
@@ -80,6 +80,8 @@ def pack(
     ignore_labels: bool = False,
     fields: Rules | None = None,
     schema: Mapping[str, FieldSpec | str | type[FieldSpec]] | None = None,
+    part: tuple[int, int] | None = None,
+    prepare: bool = False,
 ) -> PackReport:
     """Packs a folder of images, tars, zips or tables, or another data set (as ``penstock repack`` does), into a data set.
 
@@ -139,6 +141,8 @@ def pack(
             "drop": it is left out and listed in the report's ``dropped``.
         fields: of files of others: as for :class:`Dataset`.
         schema: of a data set of your own: its fields, as for :class:`Writer`. None: the first sample tells them.
+        part, prepare: (I, N), I from 1: pack part I of N as ``penstock pack --part I/N`` does; or only make the plan of shards.
+            :func:`penstock.writer.merge` ends both.
 
     coco to colours, paint and bad_annotations are explained in docs/imports.md, and what they go with.
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True``, else with the same arguments."""
@@ -149,7 +153,7 @@ def pack(
     others = {
         "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append, "fields": fields,
         "ignore_labels": ignore_labels, "verify_samples": verify_samples or verify_pixels, "masks": masks,
-        "add_classes": add_classes, "plan": plan, "resize": resize,
+        "add_classes": add_classes, "plan": plan, "resize": resize, "part": part, "prepare": prepare,
     }  # fmt: skip
     how: dict[str, Any] = {
         "resume": resume, "skip": skip, "num_workers": num_workers, "shard_size": shard_size, "commit_size": commit_size,
@@ -191,6 +195,7 @@ def pack(
         "made_for": _options.made_for(made_for),
         "add_classes": add_classes,
         "resize": 0 if resize is None else _options.count("resize", resize, 1, 65535),
+        **_parted(part, prepare),
     }
     reading = (None if labels is None else os.fspath(labels), mask_columns(masks), split, member_rules(fields))
     storing_as = (_form_numbers(forms), _form_numbers(mask_forms), None if plan is None else os.fspath(plan))
@@ -232,6 +237,12 @@ def _pack_files(
             plan, split, rules, told,
         )  # fmt: skip
     return PackReport(**report, bad=bad, kept_jpeg=kept)
+
+
+def _parted(part: tuple[int, int] | None, prepare: bool) -> dict[str, Any]:
+    if part is None:
+        return {"prepare": prepare}
+    return {"prepare": prepare, "part": _options.count("part", part[0], 1, part[1]), "n_parts": part[1]}
 
 
 def _pack_annotated(
@@ -330,6 +341,14 @@ def repack(
         None,
     )
     return PackReport(**report, bad=[], kept_jpeg=kept)
+
+
+def merge(path: Path) -> PackReport:
+    """Makes one data set of what the parts of a pack (``part``) have packed into ``path``, as ``penstock merge`` does.
+
+    It may be called again; where it was done, there is nothing to do. IncompleteError: planned shards are missing.
+    """
+    return PackReport(**_native.merge(os.fspath(path)), notices=[], bad=[], kept_jpeg=[])
 
 
 def verify(

@@ -26,7 +26,8 @@ class PackReport(NamedTuple):
     None: no sample of the source) and ``text``, for each annotation that ``bad_annotations="drop"`` left out.
     The four before it are of :func:`repack`: ``n_changed`` samples were written in other forms, ``n_kept_files`` of ``n_files``
     shards stay as they are; ``waits``: old shards are left because somebody reads the old state, and the next
-    :func:`repack` or append removes them.
+    :func:`repack` or append removes them. In parts: ``n_shards`` planned shards are of this part (of all, with ``prepare``), and
+    ``n_shards_before`` of them were packed before.
     """
 
     n_samples: int
@@ -53,6 +54,8 @@ class PackReport(NamedTuple):
     waits: bool
     n_resized: int = 0
     dropped: Sequence[dict[str, Any]] = ()
+    n_shards: int = 0
+    n_shards_before: int = 0
 
 
 class VerifyReport(NamedTuple):
