@@ -71,9 +71,9 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
         (
             "pst_pin",
             {
-                "PST_PIN_NEVER": _options.pin(False, "cpu"),
-                "PST_PIN_AUTO": _options.pin("auto", "cpu"),
-                "PST_PIN_ALWAYS": _options.pin(True, "cpu"),
+                "PST_PIN_NEVER": _options.PINS[False],
+                "PST_PIN_AUTO": _options.PINS["auto"],
+                "PST_PIN_ALWAYS": _options.PINS[True],
             },
         ),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import os
@@ -12,7 +13,7 @@ import textwrap
 import pytest
 
 import penstock as ps
-from conftest import N
+from conftest import N, torchaudio_itself
 from flat import keywords
 from penstock import transforms as T
 
@@ -48,6 +49,8 @@ class Model(torch.nn.Module):
 def trainer_of(packed, tmp_path):
     """Makes a Trainer whose loader is returned as it is, and the list of what it has trained on."""
     transformers = pytest.importorskip("transformers")
+    if importlib.util.find_spec("torchaudio"):  # transformers imports it where it is found, as after find_references()
+        torchaudio_itself()
 
     class Trainer(transformers.Trainer):
         def get_train_dataloader(self):

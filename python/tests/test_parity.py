@@ -180,8 +180,9 @@ def test_differences_are_within_the_document_s(photographs: Path, name: str) -> 
     most, most_mean = documented()[name]
     assert largest <= most
     assert mean <= most_mean
-    # A bound that is much too wide says nothing, and float32 of another machine moves few pixels.
-    assert most_mean <= 20 * mean or most_mean <= 1e-4
+    # A bound that is much too wide says nothing, and float32 of another machine moves few pixels. Torch's AVX-512 decides some
+    # ties of nearest warps otherwise than its AVX2, and the bound is that of both.
+    assert most_mean <= 20 * mean or most_mean <= (2e-4 if name.endswith("nearest") else 1e-4)
 
 
 def main() -> None:

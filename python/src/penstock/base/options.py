@@ -306,6 +306,9 @@ def made_for(value: object) -> int:
     return 0 if value is None else choice("made_for", value, MADE_FOR[1:]) + 1
 
 
+PINS = {False: 0, "auto": 1, True: 2}  # numbers of enum pst_pin
+
+
 def pin(given: Any, device: str) -> int:
     """Returns the enum pst_pin of the argument pin_memory."""
     if not (isinstance(given, bool) or given == "auto"):
@@ -318,7 +321,7 @@ def pin(given: Any, device: str) -> int:
         except UnsupportedError as error:
             _warn_once("pin_memory", f"pin_memory=True has no effect here, batches are in plain memory: {error.text}")
             given = "auto"  # counts in stats()["fallbacks"]["pin"] what is plain
-    return 1 if given == "auto" else 2 * int(given)
+    return PINS[given]
 
 
 def service_program() -> str:
