@@ -6,8 +6,8 @@
 A page says what it needs: "needs `pip install penstock timm`". Each set of packages gets a virtual environment of its own,
 build/pages/N, with the wheel and these packages in their newest releases, and nothing else; then the pages that need just that run
 in it, each in a new folder with the files that pages expect. A page of ultralytics, whose licence is the AGPL, has no network where
-`unshare` can take it away. torch is the newest build for CPUs, as in check_newest.py; beside it torchvision's compiled operators do
-not load, so pytest and Pillow are there, too, for what python/tests/conftest.py puts in their place.
+`unshare` can take it away. torch is the newest build for CPUs, as in check_newest.py. Beside it torchvision's compiled operators do
+not load, and python/tests/conftest.py replaces them; so pytest and Pillow are installed, too.
 
 The exit status is 1 if a page fails. A page that cannot run here (no index, no build of torch for CPUs, no memcached) is listed.
 """
@@ -40,7 +40,7 @@ from run_page import BLOCK_OF_PEER, USES_TORCHVISION  # noqa: E402
 
 
 def needs(text: str) -> tuple[str, ...]:
-    """Returns what pip gets for a page beside the wheel: an extra of the wheel, in brackets, and packages."""
+    """Returns what pip installs for a page besides the wheel: an extra of the wheel, in brackets, and packages."""
     said = NEEDS.search(text)
     words = [word for word in (said[1], *said[2].split()) if word] if said else []
     code = BLOCK_OF_PEER.sub("", text)
@@ -50,7 +50,7 @@ def needs(text: str) -> tuple[str, ...]:
 
 
 def missing(text: str) -> str:
-    """Returns what a page needs of the machine and is not there, or ""."""
+    """Returns what the page needs and this machine lacks, or ""."""
     if "memcached -M" in text and not shutil.which("memcached"):
         return "memcached is not installed"
     if "pkg-config" in text and "PKG_CONFIG_PATH" not in environment():
@@ -63,7 +63,7 @@ def can_go_offline() -> bool:
 
 
 def install(session: Session, wheel: str, words: tuple[str, ...], helped: bool, torch: str) -> tuple[int, str]:
-    """Makes the environment of a set of packages. torch: what stands for it. helped: see above."""
+    """Makes the environment of a set of packages. torch: what to install as torch. helped: install pytest and Pillow, see above."""
     shutil.rmtree(session.folder, ignore_errors=True)
     session.folder.mkdir(parents=True)
     status, output = session.run(sys.executable, "-m", "venv", session.folder / "venv")

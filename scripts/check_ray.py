@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / "build" / "ray"
 PACKAGES = ("ray[data]", "pyspark>=4", "numpy", "pillow", "pytest")
 TESTS = ("test_ray.py", "test_spark.py")
-LIMIT_S = 3600  # of one installation, which fetches and builds Spark, half a gigabyte
+LIMIT_S = 3600  # limit of one installation, which fetches and builds Spark (half a gigabyte)
 
 
 def install() -> str | None:
@@ -45,7 +45,7 @@ def main() -> int:
     package = Path(build).resolve() / "tests" / "python"
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
     tests = [ROOT / "python" / "tests" / name for name in TESTS]
-    # Without conftest.py, which needs more packages and which these tests do not use.
+    # Without conftest.py: it needs more packages, and these tests do not use it.
     command = [VENV / "bin" / "python", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--noconftest", *tests, *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment).returncode
 

@@ -171,7 +171,8 @@ def serve(name: str, folder: Path, cores: int, features: bool) -> None:
 
 
 def measure(folder: Path, cores: int, args: argparse.Namespace) -> tuple[dict, dict]:
-    """Returns clips per second of each round of each loader, or why there are none, and versions of the peers."""
+    """Returns for each loader the clips per second of each round, or the reason why there are none; and the versions of the
+    peers."""
     running, results, found = {}, {}, {}
     for name in args.loaders:
         environment = NAMES[name]

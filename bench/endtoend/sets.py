@@ -20,7 +20,7 @@ import common  # noqa: E402
 import recipes  # noqa: E402
 
 FRAMES, CLIPS, CLIP_S = 24, 24, 30
-COPIES = 4  # of each JPEG: an epoch of one copy is nine batches, too short to tell rates apart
+COPIES = 4  # copies of each JPEG: with one, an epoch has nine batches, too few to tell rates apart
 WEBP_QUALITY, WEBP_PSNR = 90, "webp-psnr.json"
 
 

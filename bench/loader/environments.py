@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-OWN = "own"  # the Python that runs the bench, which has Penstock
+OWN = "own"  # name of the environment that runs the bench and has Penstock
 ERROR = re.compile(r"^(error|fatal|e): |\w(Error|Exception): ", re.IGNORECASE)
 
 
@@ -59,7 +59,7 @@ def site_of(build: Path, name: str) -> Path:
 
 
 def python_of(build: Path, name: str) -> Path:
-    """Returns the interpreter of an environment, or of OWN."""
+    """Returns the Python interpreter of an environment. OWN has one, too."""
     if name == OWN:
         return Path(sys.executable)
     return build / "venv" / name / "bin" / "python"

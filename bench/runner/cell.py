@@ -175,7 +175,8 @@ def cpu_seconds() -> float:
 
 
 def cores_seconds(file: str = "/proc/stat") -> tuple[float, float]:
-    """Returns busy and stolen CPU seconds so far of the cores that this process may use: work on others does not disturb it."""
+    """Returns the busy and the stolen CPU seconds so far. Only cores that this process may use count: work on others does not
+    disturb it."""
     own = {f"cpu{core}" for core in os.sched_getaffinity(0)}
     with open(file) as stat:
         rows = [[int(x) / CLOCK_TICKS for x in line.split()[1:9]] for line in stat if line.split()[0] in own]
@@ -186,7 +187,7 @@ def cores_seconds(file: str = "/proc/stat") -> tuple[float, float]:
 class Spent:
     wall_s: float
     cpu_s: float  # of this process and all below it
-    foreign_cores: float  # how many of its cores other processes used, or the hypervisor took
+    foreign_cores: float  # how many of this process's cores were used by other processes or taken by the hypervisor
 
 
 class Meter:

@@ -244,15 +244,15 @@ enum pst_notice_kind {
      * such a sample cannot be delivered or packed. `name` is the field. Some masks of each field
      * are looked at. */
     PST_NOTICE_MASK_IN_COLORS = 6,
-    /* A column of tables that is no field, though no rule leaves it out. `name` is the column, or
-     * the field that it would be, and `why` the reason. `count`: the files that have such a column;
-     * of an int column that lacks values, the samples without one, of which `first` is the first.
-     */
+    /* A column of tables that did not become a field, though no rule leaves it out. `name` is the
+     * column, or the field that it would be. `why` is the reason. `count` is the number of files
+     * with such a column. If an int column is left out because values are missing, `count` is the
+     * number of samples without a value, and `first` is the first of them. */
     PST_NOTICE_COLUMN = 7,
-    /* Rows of tables that are no samples. `name` says what they are. */
+    /* Rows of tables that did not become samples. `name` says what they are. */
     PST_NOTICE_ROWS = 8,
-    /* A field of labels of which some are hidden (-1), so that it is an int without classes. `name`
-     * is the field, `first` the first such sample, `count` 1. */
+    /* A field of labels in which some labels are hidden (-1), so it is an int field without
+     * classes. `name` is the field, `first` the first sample with a hidden label, `count` 1. */
     PST_NOTICE_LABELS = 9
 };
 
@@ -406,8 +406,8 @@ PST_WARN_UNUSED enum pst_status pst_dataset_identity(const pst_dataset *dataset,
  * thread. */
 uint64_t pst_dataset_n_skipped(const pst_dataset *dataset);
 
-/* Number of notices about a plain folder or tables, 0 to 32. The last of 32 counts all others. A
- * packed data set has none.
+/* Number of notices about a plain folder or tables, 0 to 32. If there were more, the last of the 32
+ * counts all the others. A packed data set has none.
  *
  * Any thread. */
 uint32_t pst_dataset_n_notices(const pst_dataset *dataset);

@@ -62,9 +62,9 @@ enum pst_on_empty {
 /* Says when an epoch of a mixture with weights ends (source_weights). Sources of weight 0 do not
  * count. */
 enum pst_source_stop {
-    /* When each sample of each source was given, at the end of that block. */
+    /* At the end of the block after which each sample of each source has been given. */
     PST_SOURCE_STOP_ALL = 0,
-    /* At the end of the last block before a source gives a sample a second time. */
+    /* At the end of the last block before any source gives a sample a second time. */
     PST_SOURCE_STOP_FIRST = 1,
     /* Never: an epoch has nearly 2^62 positions. */
     PST_SOURCE_STOP_NEVER = 2
@@ -465,20 +465,20 @@ struct pst_loader_options {
     pst_interrupt_fn interrupt;
     void *interrupt_ctx;
     /* Mixtures (<penstock/mixture.h>): a weight for each source, 0 or more, in any unit; copied.
-     * NULL: each sample comes once. With weights the positions of an epoch are dealt to the sources
-     * by their shares of the sum. A source gives each of its samples, or of those in `indices`,
-     * once, then all of them again in a new order. Random parameters differ each time
-     * (pst_batch_draws). Not with `weights`, `repeats`, PST_ORDER_PAGES or `share`. */
+     * NULL: each sample comes once. With weights, each source gets positions of an epoch by its
+     * share of the sum of weights. A source gives each of its samples, or of those in `indices`,
+     * once, then all of them again in a new order. A sample that comes again has other random
+     * parameters (pst_batch_draws). Not with `weights`, `repeats`, PST_ORDER_PAGES or `share`. */
     const double *source_weights;
-    /* The number of the first sample of each source that has a weight, the first one 0, not
-     * falling. So neighbouring sources may have one weight together. NULL: those of the mixture's
-     * sources. Copied. */
+    /* For each weight the number of the first sample to which it applies; the first is 0, and
+     * numbers never fall. So neighbouring sources may share one weight. NULL: those of the
+     * mixture's sources. Copied. */
     const uint64_t *source_firsts;
-    uint32_t n_source_weights; /* with source_firsts 1 to 1024; else as many as there are sources */
-    /* Positions of a block. Of each block a source has its share, rounded down or up so that the
-     * shares of all blocks so far are right to less than one; within it they are shuffled as
-     * `order` says. 0 = batch_size as it is at open, so that each batch has its quotas on any
-     * number of ranks. A loader that resumes must have the same, whatever its batch_size. */
+    uint32_t n_source_weights; /* 1 to 1024 with source_firsts; else the number of sources */
+    /* Positions of a block. In each block a source has its share, rounded down or up so that its
+     * share of all blocks so far is off by less than one sample. Within the block `order` applies.
+     * 0 = the batch_size at open, so that each batch has its quotas on any number of ranks. A
+     * resume needs the same value, whatever its batch_size. */
     uint32_t source_quota;
     enum pst_source_stop source_stop;
 };
@@ -491,8 +491,8 @@ struct pst_loader_state {
      * n_samples; n_samples itself, the epoch's end, means position 0 of the next epoch. */
     uint64_t position;
     uint64_t seed;
-    /* Positions of an epoch, which are the samples of the data set or subset, with source_weights
-     * what source_stop says: must be equal to resume. */
+    /* Positions of an epoch: the number of samples of the data set or subset; with source_weights,
+     * the number that source_stop leads to. A resume needs the same number. */
     uint64_t n_samples;
     /* Version of the order function: must be equal to resume. */
     uint64_t order_version;
@@ -960,9 +960,9 @@ struct pst_loader_stats {
      * items of other people's files whose index has none, and all items with no_verify. What a
      * decoder compares by itself, as that of PNG does, is not looked at here. */
     uint64_t n_unchecked;
-    /* Tables whose pages are compressed: items that were taken from a page that another item had
-     * decoded, pages that were decoded, and the memory of those that are kept, which is a part of
-     * host_memory. */
+    /* Tables whose pages are compressed: the number of items taken from a page that was decoded
+     * before for another item; the number of pages decoded; and the memory of the pages that are
+     * kept, which is a part of host_memory. */
     uint64_t n_page_hits, n_pages_decoded, pages_nbytes;
 };
 

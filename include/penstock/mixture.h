@@ -119,15 +119,15 @@ PST_WARN_UNUSED enum pst_status pst_dataset_source_of(const pst_dataset *dataset
                                                       uint32_t *i_source, uint64_t *own,
                                                       struct pst_error *err);
 
-/* Says from which places of the order on the sources have other weights
- * (pst_loader_options.source_weights), instead of what was said before.
+/* Sets the places of the order from which on the sources have other weights
+ * (pst_loader_options.source_weights). Replaces all changes that were set before.
  *
- * A change holds from the first block of source_quota positions on that begins at its place or
+ * A change takes effect with the first block of source_quota positions that begins at its place or
  * behind it. Within an epoch each source goes on with the samples that it has not given yet. The
- * length of an epoch stays. What was prepared ahead is thrown away. Ranks that train together make
- * the same call behind the same batch, with the place that pst_loader_state gives.
+ * length of an epoch does not change. What was prepared ahead is thrown away. Ranks that train
+ * together make the same call behind the same batch, with the place that pst_loader_state gives.
  *
- * Resume: the changes are part of the order, and order_hash of a state tells them. So the caller
+ * Resume: the changes are part of the order, so order_hash of a state depends on them. The caller
  * saves them beside the state, and gives them to this function before pst_loader_resume.
  *
  * places: u64 (n,2), epoch and position of each change, not falling.

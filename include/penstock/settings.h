@@ -79,7 +79,7 @@ void pst_loader_settings(const pst_loader *loader, struct pst_loader_settings *s
  * lose and regain ranks. What was prepared ahead for the former rank is thrown away. The next step
  * of the new ranks begins at the position where the last step of the former ones ended
  * (pst_loader_state), so that the ranks together deliver each of the epoch's positions once, with
- * the same pixels. Padding and drop_last count for the new ranks. Between epochs it does what
+ * the same pixels. Padding and drop_last apply to the new ranks. Between epochs it does what
  * pst_loader_set_ranks does. Batches that the caller holds stay as they are. max_errors, statistics
  * and clocks go on. Numbers of batches (pst_batch_place, pst_loader_replay) count those of the
  * present ranks.
@@ -89,15 +89,15 @@ void pst_loader_settings(const pst_loader *loader, struct pst_loader_settings *s
  * A rank that joins is resumed with the state that rank 0 had before the call. A rank that leaves
  * is closed.
  *
- * Without padding (no_epoch_padding) the last step may have no batch for some ranks. They have
- * ended it once pst_loader_next has returned PST_END to them, and before that they go on with the
- * others. A rank that has no batch in what is left gets PST_END.
+ * Without padding (no_epoch_padding) the last step may have no batch for some ranks. Such a rank
+ * has ended the epoch once pst_loader_next has returned PST_END to it; before that it goes on with
+ * the others. If the rest of the epoch has no batch for a rank, that rank gets PST_END.
  *
  * rank: 0 to world_size - 1.
  * world_size: number of ranks; 0 means 1.
  *
  * PST_ERROR_ARGUMENT: rank is not below world_size, and nothing is changed.
- * PST_ERROR_FORKED, and what a pst_loader_set that could not be undone has left.
+ * PST_ERROR_FORKED, and the error of an earlier pst_loader_set that could not be undone.
  *
  * Waits for reads and work that are under way. One thread at a time for each loader. */
 PST_WARN_UNUSED enum pst_status pst_loader_set_world(pst_loader *loader, uint32_t rank,

@@ -278,9 +278,10 @@ struct pst_pack_options {
     /* Packing by several processes, which see the same file system: part number `part` of n_parts,
      * counted from 1. The source is cut into planned shards by the lengths of its items, and the
      * part packs every n_parts-th of them that is not packed yet. The plan lies in the destination;
-     * it is made if there is none, and refused if it is of another source or of other options. Any
-     * n_parts will do, also another one than before. Once no planned shard is missing, pst_merge
-     * makes the data set, byte for byte the one that a single process makes. writer.mode: CREATE.
+     * it is made if there is none, and refused if it is of another source or of other options.
+     * n_parts may be any number, and another one than in earlier calls. Once no planned shard is
+     * missing, pst_merge makes the data set. It is byte for byte the one that a single process
+     * makes. writer.mode: CREATE.
      * 0: not in parts. */
     uint32_t part, n_parts;
     /* Only makes the plan of shards. */
@@ -309,8 +310,8 @@ struct pst_pack_report {
     uint32_t n_kept_files, n_files;
     bool waits;
     uint64_t n_resized; /* samples whose images became smaller (options.resize) */
-    /* In parts: planned shards of this part, or with `prepare` of all; and those of them that were
-     * packed before. */
+    /* In parts: number of planned shards of this part (of all parts with `prepare`), and how many
+     * of them had been packed before. */
     uint32_t n_shards, n_shards_before;
 };
 
@@ -341,7 +342,7 @@ PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destina
 /* Makes one data set of what the parts of a pack have packed (pst_pack_options, n_parts), and
  * removes the plan. Checks the sums of plan, indexes and records, and that no planned shard is
  * missing; the items' own bytes are not read (pst_verify does that). May be interrupted at any time
- * and run again; where it was done before, there is nothing to do.
+ * and run again. If the data set was merged before, nothing is done.
  *
  * path: the destination of the parts.
  * progress: called after each planned shard; a return other than 0 cancels. NULL: nobody wants it.

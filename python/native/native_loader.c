@@ -24,7 +24,7 @@ struct native_loader {
     PyObject *front; /* that batch, until it is taken; NULL: it was; under the GIL */
     pid_t pid;
     uint32_t n_sources; /* of its mixture; 0: it has one data set */
-    uint32_t n_weights; /* of them; 0: each sample comes once */
+    uint32_t n_weights; /* number of its weights; 0: each sample comes once */
     bool closing;       /* true: waiting calls give up; under the GIL */
     bool changing;      /* set() runs, with both locks held: no other call may use the handle */
     _Atomic int64_t asked_ns; /* when a call last checked for signals */

@@ -38,8 +38,9 @@ def torchvision_v2(module_level: bool = False) -> ModuleType:
     try:
         from torchvision.transforms import v2
     except RuntimeError:
-        # PyPI's wheel is linked against CUDA. Beside the CPU build of torch its compiled operators do not load, and its
-        # import ends where it describes the first of them. Their names are enough, but for nms, which detectors call.
+        # PyPI's wheel is linked against CUDA. Beside the CPU build of torch its compiled operators do not load, and its import
+        # fails where it describes the first of them. It is enough to declare their names; only nms has to work, because detectors
+        # call it.
         import torch
 
         names = _torchvision_operators.setdefault("names", torch.library.Library("torchvision", "FRAGMENT"))
@@ -54,7 +55,8 @@ def torchvision_v2(module_level: bool = False) -> ModuleType:
 
 
 def _nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
-    """torchvision's nms: of boxes that overlap more than the threshold the one with the highest score, in the order of scores."""
+    """torchvision's nms. Of boxes that overlap by more than the threshold, it keeps the one with the highest score. The result is
+    in the order of scores."""
     import torch
 
     order, kept = scores.argsort(descending=True).tolist(), []

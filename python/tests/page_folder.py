@@ -25,7 +25,8 @@ GUIDE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "g
 
 
 def make_folder(folder: Path, document: str) -> Path:
-    """A folder as the pages expect it: examples/photographs, and photographs/<class>/*.jpg; of OTHERS what the page names."""
+    """Makes a folder as the pages expect it, with examples/photographs, photographs/<class>/*.jpg, and those files of OTHERS that
+    the page names."""
     shutil.copytree(PHOTOGRAPHS, folder / "examples" / "photographs")
     for i, path in enumerate(sorted(PHOTOGRAPHS.glob("*.jpg"))[:8]):
         kind = folder / "photographs" / ("bird", "house")[i % 2]
@@ -41,7 +42,7 @@ def make_folder(folder: Path, document: str) -> Path:
 
 
 def environment() -> dict[str, str]:
-    """Adds the C library that `make check` has installed, and the peers' environments, where these are."""
+    """Adds the paths of the C library that `make check` has installed, and of the peers' environments, if they are there."""
     prefix, peers = ROOT / "build" / "installed", ROOT / "bench" / "out" / "venv"
     lib = next((path.parent.parent for path in prefix.glob("lib*/**/pkgconfig/penstock.pc")), None)
     found = {"OMP_NUM_THREADS": "1"}

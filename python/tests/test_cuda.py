@@ -64,7 +64,8 @@ def test_page_locked_memory_without_a_gpu(packed, monkeypatch):
             assert np.array_equal(x["image"], y["image"])
         assert loader.stats()["fallbacks"]["pin"] >= 2  # slots
         assert "page-lock" in loader.stats()["fallback_reasons"]["pin"]
-        assert loader.config()["pin_memory"] == ("auto" if loader is automatic else True)  # a machine with a GPU makes it of this
+        # what a machine with a GPU makes of pin_memory=True
+        assert loader.config()["pin_memory"] == ("auto" if loader is automatic else True)
 
 
 def test_unknown_device(packed):

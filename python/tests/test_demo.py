@@ -19,7 +19,7 @@ SHORT = ("--per-class", "8", "--epochs", "1", "--budget", "1")
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory) -> Path:
-    """A folder of packages with Penstock and numpy, as an environment has with the wheel alone."""
+    """A folder of packages with Penstock and numpy only, as in an environment into which only the wheel was installed."""
     folder = tmp_path_factory.mktemp("packages")
     (folder / "penstock").symlink_to(Path(ps.__file__).parent)
     for entry in Path(sysconfig.get_path("platlib")).glob("numpy*"):

@@ -1,5 +1,5 @@
-"""Evaluation on the original pictures: mAP by COCO's tool and torchmetrics, of annotations that went through a loader, and of
-networks that were trained for some steps."""
+"""Evaluation on the original pictures: COCO's tool and torchmetrics count mAP. The results are annotations that went through a
+loader, or those of networks that were trained for some steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conftest import torchvision_v2
 from penstock import transforms as T
 
 N = 8
-POINTS = 3  # of each box: the middle of its upper edge, its lower corners
+POINTS = 3  # points of each box: the middle of its upper edge, and its lower corners
 SIGMAS = np.full(POINTS, 0.05)
 ANNOTATIONS = ps.Annotations(per_box=["labels", "points"], geometry=True)
 
@@ -84,7 +84,7 @@ def shown_area(box, batch, r):
 
 
 def truth_of(batch, r):
-    """The annotations of a row, from what was written. An edge has cut a box if less than 0.99 of its area is shown."""
+    """The annotations of a row, from what the test wrote. A box counts as cut by an edge if less than 0.99 of its area is shown."""
     want = sample(int(batch["index"][r]))
     area = np.prod(want["boxes"][:, 2:] - want["boxes"][:, :2], 1)
     is_cut = np.array([shown_area(box, batch, r) < 0.99 * a for box, a in zip(want["boxes"], area, strict=True)])
@@ -92,7 +92,7 @@ def truth_of(batch, r):
 
 
 def detections(batch):
-    """What is drawn on each delivered picture, on the original one: by the batch alone."""
+    """Finds what is drawn on each delivered picture, and moves it to the original one. It uses nothing but the batch."""
     masks = [np.stack([one == k for k in (1, 2)]) for one in batch["instances"]]
     return (ps.to_original(batch["boxes"], batch), ps.to_original(masks, batch, kind="masks"),
             ps.to_original(batch["points"], batch))  # fmt: skip
@@ -116,7 +116,8 @@ def coco_results(batch, boxes, masks, points, image_ids):
 
 
 def coco_truth(truths):
-    """COCO's annotations of samples; boxes that an edge has cut are crowds, which count neither as found nor as missed."""
+    """COCO's annotations of samples. Boxes that an edge has cut are marked as crowds, so they count neither as found nor as
+    missed."""
     from pycocotools import mask as coco_mask
 
     annotations, images = [], []
@@ -150,7 +151,7 @@ def coco_map(truths, results, kind, measure=0):
 
 
 def evaluated(data, chain):
-    """The truths and results of an epoch; corners of what is not cut are held to the annotation."""
+    """Returns the truths and results of an epoch. Checks the corners of boxes that are not cut against the annotations."""
     truths, results = [], []
     for batch in loader(data, chain):
         boxes, masks, points = detections(batch)
@@ -243,7 +244,7 @@ def a_detector(torch):
     anchors = AnchorGenerator(sizes=((32,),), aspect_ratios=((1.0,),))
     net = FCOS(backbone, num_classes=2, anchor_generator=anchors, min_size=128, max_size=128, center_sampling_radius=2.5,
                image_mean=[0, 0, 0], image_std=[1, 1, 1])  # fmt: skip
-    nn.init.constant_(net.head.regression_head.bbox_reg.bias, 1.0)  # its ReLU would keep sides at 0
+    nn.init.constant_(net.head.regression_head.bbox_reg.bias, 1.0)  # with its ReLU, sides of boxes would stay 0
     return net
 
 

@@ -148,7 +148,7 @@ def test_stats(packed):
     tree = parsed(stats)
     rows = {row[0].text: row[1].text for row in tree.iter("tr") if len(row) == 2}
     assert rows["delivered"] == "24" and rows["batches"] == str(stats["batches"])
-    [first] = tree.findall("details")  # one thing to open, and all numbers below it
+    [first] = tree.findall("details")  # one element to open, with all numbers in it
     assert {"samples", "step", "memory"} <= {part.findtext("summary") for part in first.findall("details")}
     above = "".join(text for part in tree if part.tag != "details" for text in part.itertext())
     assert "worker" in above and "Steps" in above and "24 samples" in above and "Nothing is wrong." in above
@@ -271,7 +271,7 @@ def test_a_loader_shows_itself_and_stays_where_it_is(detection):
     assert "CenterCrop(" in text and "shuffle" in text and "a&b <c>.pst" in text
     batches = iter(loader)
     first = next(batches)["index"].tolist()
-    parsed(loader)  # in the middle of an epoch
+    parsed(loader)  # shown in the middle of an epoch
     rest = [number for batch in batches for number in batch["index"].tolist()]
     assert sorted({*first, *rest}) == list(range(10))
     assert "statistics" in "".join(parsed(loader).itertext())
@@ -286,7 +286,7 @@ def test_a_loader_whose_ranks_are_wrong(detection, monkeypatch):
 
 
 def sound_of(tree):
-    """The players' sounds, as (samples/s, int16)."""
+    """Returns the sounds of the players, as (samples/s, int16 array)."""
     found = []
     for player in tree.iter("audio"):
         with wave.open(io.BytesIO(base64.b64decode(player.get("src").removeprefix("data:audio/wav;base64,")))) as file:

@@ -1,4 +1,5 @@
-"""Loader.set_world: ranks that come and go. Each sample of an epoch once over all ranks, with the pixels of one rank alone."""
+"""Loader.set_world: ranks that come and go. All ranks together deliver each sample of an epoch once, with the pixels that a single
+rank would deliver."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def alone(path, epoch, **options):
 
 
 class Training:
-    """Loaders that stand for ranks, each in a thread of its own, and one controller between their steps."""
+    """Loaders that stand for ranks, each in a thread of its own. One controller acts between their steps."""
 
     def __init__(self, path, draws, options):
         self.path, self.draws, self.options = path, draws, options
@@ -236,7 +237,7 @@ def test_a_batch_that_was_not_received_comes_to_the_new_ranks(packed):
     kept = rows_of(held)
     loader.set_world(0, 1)
     got = kept + [row for batch in batches for row in rows_of(batch)]
-    assert rows_of(held) == kept  # a batch that is held stays as it is
+    assert rows_of(held) == kept  # a batch that the caller holds stays as it is
     assert len(dict(got)) == len(got) == N - 2  # the other rank has two
     assert dict(got).items() <= alone(packed, 0).items()
 

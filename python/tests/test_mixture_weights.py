@@ -70,7 +70,7 @@ def test_batches_have_their_quotas(paths: dict[str, Path]) -> None:
 
 
 def test_each_sample_once_a_pass(paths: dict[str, Path]) -> None:
-    """A source gives all of its samples before one comes again, in a new order each time."""
+    """A source gives all of its samples before one comes again; each pass has a new order."""
     with loader_of(ps.Mixture(paths, weights=dict.fromkeys(paths, 1), quota=3)) as loader:
         labels = [label for batch in labels_of(loader) for label in batch]
     assert len(labels) == 120  # c's 40 set the end
@@ -160,7 +160,7 @@ def test_augmentation_differs_each_time(paths: dict[str, Path]) -> None:
 
 
 def rest_of(dataset: ps.Dataset, state: dict[str, object], world_size: int, **options: object) -> list[int]:
-    """What all ranks deliver from a state to its epoch's end, by position, without padding."""
+    """What all ranks together deliver from a state to the end of its epoch, by position, without padding."""
     steps: list[list[list[int]]] = []
     for rank in range(world_size):
         with loader_of(dataset, rank=rank, world_size=world_size, **options) as loader:
@@ -203,7 +203,7 @@ def test_weights_change_at_a_step(paths: dict[str, Path]) -> None:
         later = [batch["label"].tolist() for batch in batches]
         assert all(counts(batch) == {"a": 2, "b": 6, "c": 2} for batch in later[:4]) and len(seen) + len(later) == n
         of_a = [label for batch in seen + later for label in batch if label < 19]
-        assert len(set(of_a[:19])) == 19  # the pass over a goes on
+        assert len(set(of_a[:19])) == 19  # source a goes on in its pass
         again = labels_of(loader)  # the weights hold in the next epoch, from its first batch
         assert counts(again[0]) == {"a": 2, "b": 6, "c": 2} and len(again) == n
         state = loader.state_dict()

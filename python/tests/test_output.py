@@ -14,7 +14,8 @@ import penstock as ps
 
 
 def first_batch(data: Path, source: str, paths: list[Path]) -> subprocess.CompletedProcess[str]:
-    """Runs `source`, in which KIND prints what a batch consists of, with these folders of packages alone."""
+    """Runs `source` with only these folders of packages. KIND in it is replaced by code that prints the type of a batch's
+    arrays."""
     head = f"import sys; sys.path[:0] = {[str(path) for path in paths]!r}\n"
     kind = f"print(type(next(iter(ps.Loader({str(data)!r}, num_workers=1)))['label']).__module__)"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -95,4 +96,4 @@ def test_torch_is_broken(plain, without_torch, tmp_path, error):
     assert (done.returncode, done.stdout) == (0, "numpy\nnumpy\n")
     assert done.stderr.count("UserWarning") == 1 and error.split("'")[1] in done.stderr
     wanted = first_batch(plain, "import penstock as ps\nps.Loader('a.pst', output='torch')", [tmp_path, without_torch])
-    assert wanted.returncode == 1 and error.split("'")[1] in wanted.stderr  # who asks for tensors gets the error
+    assert wanted.returncode == 1 and error.split("'")[1] in wanted.stderr  # a user who asks for tensors gets the error

@@ -34,7 +34,7 @@ def same(a, b) -> bool:
 
 
 def running(word: str) -> list[int]:
-    """The processes whose environment has a word."""
+    """The processes whose environment contains this word."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -71,7 +71,7 @@ class Photos:
 
 
 class Breaks(Photos):
-    """Sample 9 fails while a file is there: raises, ends its process, or gives what no field takes."""
+    """While a file is there, sample 9 fails: it raises an error, ends its process, or gives a value that no field takes."""
 
     def __init__(self, how: str, flag) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class Breaks(Photos):
 
 
 class Listed:
-    """The values that it is given."""
+    """A data set of the values in a list."""
 
     def __init__(self, *values, **more) -> None:
         self.values = values
@@ -172,7 +172,7 @@ def test_a_worker_that_dies(tmp_path, how, words, monkeypatch):
     for n_workers in (1, 3):
         with pytest.raises(ps.errors.StateError, match=f"worker process .*{words}.* while it read sample 9"):
             ps.pack(Breaks(how, flag), tmp_path / "out", num_workers=n_workers, on_error="skip", resume=n_workers == 3)
-    assert gone(word)  # this process had its environment before
+    assert gone(word)  # this process does not count: its own environment is older than the word
     flag.unlink()
     ps.pack(Breaks(how, flag), tmp_path / "out", num_workers=2, resume=True)
     ps.pack(Photos(), tmp_path / "whole")
@@ -341,7 +341,7 @@ def test_workers_need_an_object_that_can_be_sent(tmp_path):
 
 
 class Shrinks(Photos):
-    """Another number of samples in each process."""
+    """Has another number of samples in each process."""
 
     def __len__(self) -> int:
         return self.n if self.n != N else os.getpid()

@@ -109,7 +109,7 @@ def test_rows_are_the_samples(packed):
 
 
 def test_files_are_those_that_were_packed(packed, tmp_path):
-    """Raw pixels have no file: they come as PLI of the same pixels."""
+    """Raw pixels have no file, so they are delivered as a PLI file of the same pixels."""
     whole = ps.Dataset(packed)
     for i, row in enumerate(by_name(pst_ray.read(packed, columns=["image", "mask"]))):
         assert ps.probe(row["image"]).form == "pli"
@@ -238,7 +238,8 @@ def complete(sink, parts, n=None):
 
 
 def test_a_task_that_ran_again_adds_nothing_twice(tmp_path):
-    """Its first run, cut off or finished, is none of those that Ray tells of; a run after the end finds no folder."""
+    """Ray does not report the first run of such a task, whether it was cut off or ended well. A run after the end of the write
+    finds no folder."""
     sink, ctx = sink_of(tmp_path)
 
     def broken():
@@ -304,7 +305,7 @@ def test_names_of_some_rows_are_refused(tmp_path):
 
 
 def test_no_data_set_is_written_over(packed, tmp_path):
-    """Also one that came while the tasks were at work."""
+    """Nor a data set that was made at the destination while the tasks were at work."""
     sink, ctx = sink_of(tmp_path)
     part = sink.write([block_of(number=[1])], ctx(0))
     with pytest.raises(FileExistsError):

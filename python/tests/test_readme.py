@@ -105,7 +105,7 @@ def links_of(page: str) -> set[str]:
 
 
 def test_one_page_finds_every_other():
-    """docs/README.md links to each document, pages of the guide also by way of the guide's own list."""
+    """docs/README.md links to each document, or to the guide's list, which links to the pages of the guide."""
     found = links_of("docs/README.md") | links_of("docs/guide/README.md")
     documents = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "figures"}
     assert documents - found - {"docs/README.md"} == set()

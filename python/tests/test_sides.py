@@ -17,7 +17,7 @@ from penstock.loading import fields
 
 NAMES = ["nose", "left_eye", "right_eye", "left_hip", "right_hip"]
 PAIRS = ((1, 2), (3, 4))
-FLIP_IDX = [0, 2, 1, 4, 3]  # the same as YOLO says it
+FLIP_IDX = [0, 2, 1, 4, 3]  # the same pairs as YOLO's flip_idx states them
 FLIP = [T.RandomHorizontalFlip(1)]
 N, SIDE = 6, 32
 
@@ -172,7 +172,7 @@ def test_loader_is_told(unnamed, tmp_path):
     several = write(tmp_path / "several.pst", ps.Keypoints(), lambda i: 2)
     with pytest.raises(ps.PenstockError, match="how many points one has"):
         delivered(several, FLIP, pairs=PAIRS)
-    for pairs in (ps.Keypoints(points=5, pairs=PAIRS), FLIP_IDX):  # the length of flip_idx says how many points one has
+    for pairs in (ps.Keypoints(points=5, pairs=PAIRS), FLIP_IDX):  # the length of flip_idx says how many points an instance has
         rows, _ = delivered(several, FLIP, pairs=pairs)
         assert all(np.array_equal(row, mirrored(points_of(i, 2))) for i, row in enumerate(rows))
 

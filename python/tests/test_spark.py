@@ -58,7 +58,8 @@ def session():
             pytest.skip("Spark needs Java")
         from pyspark.sql import SparkSession
 
-        os.environ["PYSPARK_PYTHON"] = sys.executable  # of workers; the first python3 of PATH may lack what they need
+        # the workers' Python; the first python3 in PATH may lack packages that they need
+        os.environ["PYSPARK_PYTHON"] = sys.executable
         settings = {"spark.ui.enabled": "false", "spark.driver.memory": "512m", "spark.driver.host": "127.0.0.1",
                     "spark.driver.bindAddress": "127.0.0.1"}  # fmt: skip
         builder = SparkSession.builder.master("local[2]").appName("penstock")

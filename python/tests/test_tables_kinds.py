@@ -151,7 +151,8 @@ def test_two_files(kind: Kind, table: Path, tmp_path: Path) -> None:
 
 
 def test_a_replaced_file_is_noticed(kind: Kind, table: Path) -> None:
-    """It has the same size and time of modification, and is replaced while the data set is open, before its first read."""
+    """The new file has the same size and time of modification. It replaces the old one while the data set is open, before its first
+    read."""
     path = shards(table)[-1]
     with opened(kind, table) as first:
         last = len(first) - 1

@@ -1,4 +1,4 @@
-"""Items in pages of tables: plans count the share of an item, and caches what they keep of it."""
+"""Items in pages of tables: plans count an item's share of its page, and caches count the bytes that they keep of an item."""
 
 from __future__ import annotations
 

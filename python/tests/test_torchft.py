@@ -98,11 +98,12 @@ def test_each_sample_once_over_committed_steps(packed, drop_last):
         if kind < 0.15:  # nobody commits
             n_lost += 1
             continue
-        if kind < 0.4 and len(replicas) > 1:  # a replica dies within the step, so the others do not commit
+        if kind < 0.4 and len(replicas) > 1:  # a replica dies within this step, so the others do not commit it
             leave(draws.randrange(len(replicas)))
             n_changes, n_lost = n_changes + 1, n_lost + 1
             continue
-        behind = replicas[-1][0] if kind < 0.5 and len(replicas) > 1 else None  # one does not hear that the others committed
+        # one replica does not hear that the others committed
+        behind = replicas[-1][0] if kind < 0.5 and len(replicas) > 1 else None
         for manager, _, _ in replicas:
             manager.step += manager is not behind
         for index, pixels in (row for batch in given for row in rows_of(batch)):
@@ -131,7 +132,7 @@ def test_what_is_refused(packed):
 
 
 def test_groups_of_several_ranks_and_checkpoints(packed):
-    managers = [StandIn([]) for _ in range(2)]  # the two ranks of one replica group
+    managers = [StandIn([]) for _ in range(2)]  # the two ranks of the one replica group
     loaders = [loader_of(packed) for _ in managers]
     groups = [ps.torchft.Batches(loader, manager, 1, group_rank=rank, group_world_size=2)
               for rank, (loader, manager) in enumerate(zip(loaders, managers, strict=True))]
@@ -176,7 +177,7 @@ def test_torchft_itself(packed):
         try:
             for step, batch in enumerate(ps.torchft.Batches(loader, manager, epochs)):
                 if step == n_steps and dies:
-                    return  # within a step, which the others do not commit
+                    return  # the replica dies within a step, so the others do not commit it
                 manager.allreduce(torch.ones(1)).wait()
                 time.sleep(0.02)
                 if manager.should_commit():

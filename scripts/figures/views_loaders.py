@@ -138,7 +138,8 @@ def pages(run: dict[str, Any], setting: str) -> list[str]:
 
 @view
 def slow(run: dict[str, Any]) -> list[str]:
-    """Rates with and without slow samples, what is kept of them, and what would be kept if nothing waited."""
+    """Rates with and without slow samples, the part of the rate that is kept, and the part that would be kept if no sample waited
+    for another."""
     rows = []
     for workers, cells in run["cells"].items():
         base = cells["torch"]

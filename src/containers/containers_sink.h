@@ -70,9 +70,9 @@ struct psti_field_sink {
     /* States that an int field is left out, with a line in the log, if some sample has no value of
      * it. Else that is an error. NULL: nothing is left out. */
     void (*optional)(struct psti_containers_writer *writer, uint32_t i_field);
-    /* Counts n cases of what the data set does not show (format_notice.h). n 0: takes the notice
-     * back. first NULL: the path of the file whose samples are being given. NULL: nobody listens.
-     */
+    /* Adds n cases to a notice: what the data set does not show (format_notice.h). n 0: takes the
+     * notice back. first: the first case; NULL: the path of the file whose samples are being given.
+     * `note` itself may be NULL: then nobody listens. */
     void (*note)(struct psti_containers_writer *writer, enum pst_notice_kind kind, const char *name,
                  const char *why, uint64_t n, const char *first);
     /* Adds a page of the file whose samples are being given. */

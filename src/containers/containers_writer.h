@@ -45,7 +45,7 @@ enum pst_status psti_containers_writer_page(struct psti_containers_writer *write
                                             uint64_t *i_page, struct pst_error *err);
 /* States that the int field is left out if some sample has no value of it. */
 void psti_containers_writer_optional(struct psti_containers_writer *writer, uint32_t i_field);
-/* Counts n cases of what the data set does not show, as psti_field_sink says. */
+/* Adds n cases to a notice: what the data set does not show. As psti_field_sink's note. */
 void psti_containers_writer_note(struct psti_containers_writer *writer, enum pst_notice_kind kind,
                                  const char *name, const char *why, uint64_t n, const char *first);
 /* Adds a sample. Fields that `values` does not name have no value in it.

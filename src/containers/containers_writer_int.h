@@ -45,7 +45,7 @@ struct psti_containers_writer {
     struct psti_hash_pair bytes;            /* the identity of the bytes */
     char without_name[PST_MAX_FIELDS][128]; /* of the sample columns[i].first_without */
     char first_name[128];                   /* of the first sample */
-    char file_name[256];                    /* of the current file, or the end of its path */
+    char file_name[256];                    /* path of the current file; of a long path the end */
     struct psti_notices notices;
 };
 

@@ -102,7 +102,7 @@ struct pst_dataset {
     uint64_t max_item_nbytes[PST_MAX_FIELDS];
     uint64_t max_pixels_nbytes[PST_MAX_FIELDS];
     uint64_t max_decoded_nbytes[PST_MAX_FIELDS]; /* of items with a coding */
-    const struct psti_notices *notices;          /* of what is not shown; NULL: none */
+    const struct psti_notices *notices;          /* about what it does not show; or NULL */
     struct pst_dataset_options options;          /* with copies of all that it points to */
     void *options_memory;                        /* these copies; NULL: none */
 };

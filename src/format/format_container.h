@@ -12,8 +12,8 @@
 
 #define PSTI_CONTAINER_MAJOR 2
 #define PSTI_CONTAINER_MINOR 1
-/* The version of the rules by which walks make keys, fields, values and notices. An index that was
- * made by other rules is made anew. */
+/* Version of the rules by which walks make keys, fields, values and notices. An index with another
+ * version is made anew. */
 #define PSTI_CONTAINER_LAW 2
 
 enum {

@@ -12,7 +12,7 @@
 
 /* Of a printed notice. */
 enum { AT_KIND = 0, AT_COUNT = 8, AT_NAME = 16, AT_WHY = 80, AT_FIRST = 240 };
-/* Room for a text that was escaped: each byte may have become four. */
+/* Room for an escaped text: each byte may become four. */
 enum { ESCAPED_CAP = 4096 };
 
 const char *pst_notice_kind_name(enum pst_notice_kind kind)

@@ -16,22 +16,24 @@ struct psti_notices {
     struct pst_notice list[PSTI_NOTICES_MAX];
 };
 
-/* Copies a text. Bytes below 32 or that are no UTF-8 become "\x" and two digits. What does not fit
- * is cut between two characters. */
+/* Copies a text. A byte that is below 32, or is no part of UTF-8, becomes "\x" and two digits. A
+ * text that does not fit is cut between two characters. */
 void psti_format_escape(const char *text, size_t nbytes, char *out, size_t capacity);
 
 /* Counts n cases: adds them to the notice of that kind and name, or makes one. When the list is
  * full, the last one counts all others. Texts may hold any bytes but NUL.
  *
- * why: NULL: nothing is said. first: of a long one the end is kept. */
+ * why: the reason; NULL: none is given. first: the first case; of a long text the end is kept. */
 void psti_format_notices_add(struct psti_notices *notices, enum pst_notice_kind kind,
                              const char *name, const char *why, uint64_t n, const char *first);
-/* Takes a notice back. One that is not there, or is among the others, stays so. */
+/* Takes a notice back. Nothing happens if it is not in the list, or if the last notice counts it
+ * among the others. */
 void psti_format_notices_remove(struct psti_notices *notices, enum pst_notice_kind kind,
                                 const char *name);
 
 void psti_format_print_notice(const struct pst_notice *notice, uint8_t out[PSTI_NOTICE_NBYTES]);
-/* False: it is none. Kinds that a newer version made are none. */
+/* Returns false if the bytes are no notice, or if its kind is unknown, as one of a newer version
+ * is. */
 bool psti_format_parse_notice(const uint8_t bytes[PSTI_NOTICE_NBYTES], struct pst_notice *notice);
 
 #endif

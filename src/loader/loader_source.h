@@ -55,7 +55,7 @@ struct psti_loader_source {
         struct psti_share_wish wish; /* the request to the host service, where that is `asked` */
         struct psti_fleet_get get;   /* the request to the fleet, where that is */
     };
-    struct psti_loader_page *page;   /* decoded, in which `data` lies; NULL: none */
+    struct psti_loader_page *page;   /* the decoded page in which `data` lies; or NULL */
     struct psti_shelf_item *shelved; /* its item on the loader's shelf; NULL: none */
     bool reads_shelf;                /* this row reads it, to the shelf; not done yet */
     bool waits_shelf;                /* another loader's row reads it */

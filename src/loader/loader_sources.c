@@ -61,7 +61,8 @@ enum pst_status psti_loader_sources_read(pst_loader *loader, struct psti_order_m
     return PST_OK;
 }
 
-/* What the order's tables take more, or less if it is negative. */
+/* Charges host_memory with the bytes that the order's tables take more; negative: they take less.
+ */
 static bool charge(void *ctx, int64_t more)
 {
     pst_loader *loader = ctx;

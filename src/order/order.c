@@ -61,11 +61,11 @@ struct psti_order {
     uint64_t n_times; /* neighbouring positions that hold the same sample */
     bool repeats;     /* a sample may stand at several positions, not counting padding */
     uint64_t hash;
-    uint32_t n_sources; /* of a mixture with weights; 0: it is none */
+    uint32_t n_sources; /* sources of a mixture with weights; 0: no weights */
     struct psti_order_eras eras;
-    uint64_t *starts; /* u64 (n_sources): where the samples of each begin */
-    uint64_t *counts; /* u64 (n_sources): how many it has */
-    uint64_t block;   /* slots that are mixed with each other */
+    uint64_t *starts; /* u64 (n_sources): where each source's samples begin */
+    uint64_t *counts; /* u64 (n_sources): how many samples each has */
+    uint64_t block;   /* number of slots that are shuffled together */
 };
 
 struct keys {
@@ -353,7 +353,7 @@ static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples
     return PST_OK;
 }
 
-/* Adds sources and their weights, of all changes too. */
+/* Adds the sources and their weights, and those of all changes, to the hash. */
 static void hash_mix(const struct psti_order *order, struct psti_hash_state *state)
 {
     uint32_t n = order->n_sources;

@@ -18,12 +18,13 @@ struct psti_ranks {
     uint32_t rank, world_size;
 };
 
-/* Sources with weights. Source k has the samples from firsts[k] to those of the next one, or to the
- * end; of a subset, those that are in it, in its order. Of the first t slots of an epoch, or since
- * the last change of weights, it has its share of t, rounded down or up, for every t. A source
- * gives each sample once, then all of them again in a new order. One of weight 0 is not drawn.
- * SHUFFLED mixes the slots within each block; quota 0 mixes the whole epoch (of an endless one 2^20
- * at a time), so that batches have their shares only on average. */
+/* Sources with weights. Source k has the samples from firsts[k] up to firsts[k + 1], or to the end.
+ * With a subset it has those that are in the subset, in its order. Take the first t slots of an
+ * epoch, or since the last change of weights: for every t, source k has its share of t, rounded
+ * down or up. A source gives each sample once, then all of them again in a new order. A source of
+ * weight 0 is not drawn. SHUFFLED shuffles the slots within each block. With quota 0 it shuffles
+ * the whole epoch (2^20 slots at a time if the epoch is endless), so batches have their shares only
+ * on average. */
 struct psti_order_mix {
     const uint64_t *firsts; /* u64 (n_sources), [0] is 0, not falling; read during open only */
     const double *weights;  /* f64 (n_sources), >= 0, in any unit; read during open only */
@@ -57,14 +58,15 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
 void psti_order_close(struct psti_order **order);
 /* Batches have that many positions from now on. No other thread uses the order meanwhile. */
 void psti_order_set_batch_size(struct psti_order *order, uint32_t batch_size);
-/* Gives sources other weights from places on, instead of all changes that were given before.
- * places: u64 (n,2), epoch and position, not falling. weights: f64 (n, n_sources). A change holds
- * from the first block on that begins at its place or behind it; of several for one block the last
- * one counts. Each source goes on with the pass that it is in. psti_order_n stays. After
- * an error the order is as before. No other thread uses the order meanwhile.
+/* Sets the places from which on the sources have other weights. Replaces all changes that were set
+ * before.
+ * places: u64 (n,2), epoch and position, not falling. weights: f64 (n, n_sources). A change takes
+ * effect with the first block that begins at its place or behind it. If several take effect with
+ * one block, the last one counts. Each source goes on with the pass that it is in. psti_order_n
+ * does not change. After an error the order is as before. No other thread uses the order meanwhile.
  *
- * charge: asked when all else is well by how many bytes the tables become larger, or smaller.
- * False: there is no room, which is PST_ERROR_LIMIT. */
+ * charge: called when all checks have passed, with the number of bytes by which the tables grow, or
+ * shrink if it is negative. If it returns false, there is no room: PST_ERROR_LIMIT. */
 typedef bool (*psti_order_charge_fn)(void *ctx, int64_t more);
 enum pst_status psti_order_set_changes(struct psti_order *order, const uint64_t *places,
                                        const double *weights, uint32_t n,
@@ -78,8 +80,8 @@ enum pst_status psti_order_check_ranks(struct psti_ranks ranks, struct pst_error
 uint64_t psti_order_n(const struct psti_order *order);
 /* Sample at position p of an epoch, p < psti_order_n; positions beyond wrap (padding). */
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position);
-/* A sample that may stand in for the bad one at a position, by a random number. Of a mixture with
- * weights it is of the same source. */
+/* Returns a sample that stands in for the bad one at a position, chosen by a random number. In a
+ * mixture with weights it is a sample of the same source. */
 uint64_t psti_order_replacement(const struct psti_order *order, uint64_t epoch, uint64_t position,
                                 uint64_t random);
 /* The draw: a number that tells several positions of one sample apart. It is the position if
@@ -98,7 +100,7 @@ uint64_t psti_order_n_batches(const struct psti_order *order, struct psti_ranks 
  * each. */
 uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks ranks, uint64_t start,
                           uint64_t step, uint64_t *positions);
-/* Hash that is equal for orders that give the same samples, changes of weights among them. It is
+/* A hash that is equal for orders that give the same samples. It covers changes of weights. It is
  * pst_loader_state.order_hash. Rank and batch size are left out. */
 uint64_t psti_order_hash(const struct psti_order *order);
 

@@ -2,13 +2,13 @@
  *
  * In: places (epoch, position) with weights. Out: the schedule that holds at a place. A change
  * holds from the first block on that begins at its place or behind it, because a block is mixed as
- * a whole. Within an epoch each source goes on behind the samples that it gave before the change,
- * so a pass still gives each sample once. In the epochs after it the schedule begins at slot 0, as
- * if the epoch had been opened with it.
+ * a whole. Within the epoch of the change, each source goes on behind the samples that it gave
+ * before, so a pass still gives each sample once. In later epochs the schedule begins at slot 0, as
+ * if the order had been opened with these weights.
  *
  * Each change has a table of one period. Weights that need a long period are rounded to 1/65,536 of
- * their sum, so a table takes at most 512 KiB. Changes that stay the same keep their tables when
- * others are added. */
+ * their sum, so a table takes at most 512 KiB. When changes are added, the earlier ones keep their
+ * tables. */
 #include "order/order_changes.h"
 
 #include "base/alloc.h"
@@ -87,7 +87,7 @@ static void to_block(uint64_t block, uint64_t n_positions, uint64_t *epoch, uint
     }
 }
 
-/* Opens the era behind those before it. */
+/* Opens the era that follows `before`. */
 static enum pst_status open_era(struct psti_order_era *era, const struct psti_order_era *before,
                                 const uint64_t *counts, const double *weights,
                                 struct pst_error *err)

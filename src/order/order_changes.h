@@ -4,38 +4,38 @@
 
 #include "order/order_mix.h"
 
-/* One schedule, from a place on until the next one. Its slots count from that place, in later
- * epochs from position 0. */
+/* An era: one schedule holds from a place on, until the next era begins. Its slots are counted from
+ * that place, and in later epochs from position 0. */
 struct psti_order_era {
     uint64_t epoch, position;
     struct psti_order_schedule schedule;
-    double *weights;     /* f64 (n_sources), as they were given; NULL: the opening's */
-    uint64_t *n_befores; /* u64 (n_sources): draws of each source in this epoch before the place */
+    double *weights;     /* f64 (n_sources), as given; NULL: the weights at open */
+    uint64_t *n_befores; /* u64 (n_sources): draws of each source before the place, in its epoch */
 };
 
 struct psti_order_eras {
-    struct psti_order_era *eras; /* by place; the first one is the opening's, from (0, 0) on */
+    struct psti_order_era *eras; /* by place; the first has the weights at open, from (0, 0) on */
     uint32_t n;
 };
 
-/* Opens them with the weights from the beginning on. The caller closes `eras` also after an error.
- */
+/* Opens a list with one era: `weights` hold from the beginning on. The caller closes `eras` also
+ * after an error. */
 enum pst_status psti_order_eras_open(const double *weights, uint32_t n_sources,
                                      struct psti_order_eras *eras, struct pst_error *err);
 void psti_order_eras_close(struct psti_order_eras *eras);
-/* Makes those with all changes, as psti_order_set_changes says. counts: u64 (n_sources), samples of
- * each. block: positions of a block; n_positions: those of an epoch. The first *n_kept of `eras`
- * and of *wanted are the same, so the caller ends one of the two. After an error there is no
- * *wanted. */
+/* Makes in *wanted the eras of all changes, as psti_order_set_changes says. counts: u64
+ * (n_sources), samples of each. block: positions of a block; n_positions: those of an epoch. The
+ * first *n_kept eras belong to `eras` and to *wanted, so the caller calls psti_order_eras_end for
+ * one of the two. After an error there is no *wanted. */
 enum pst_status psti_order_eras_make(const struct psti_order_eras *eras, const uint64_t *counts,
                                      uint64_t block, uint64_t n_positions, const uint64_t *places,
                                      const double *weights, uint32_t n,
                                      struct psti_order_eras *wanted, uint32_t *n_kept,
                                      struct pst_error *err);
-/* Closes all but the first n_kept, which another one has, too. */
+/* Closes all eras but the first n_kept, which another list has, too. */
 void psti_order_eras_end(struct psti_order_eras *eras, uint32_t n_kept);
-/* Who has the slot of a position. `block_first` is the first position of its block: the schedule
- * that holds there holds for all of the block. */
+/* Returns which source has the slot of a position. `block_first` is the first position of its
+ * block: the schedule that holds there holds for the whole block. */
 struct psti_order_drawn psti_order_eras_at(const struct psti_order_eras *eras, uint64_t epoch,
                                            uint64_t block_first, uint64_t slot);
 uint64_t psti_order_eras_nbytes(const struct psti_order_eras *eras);

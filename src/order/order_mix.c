@@ -79,7 +79,7 @@ static enum pst_status round_parts(const double *weights, uint32_t n, double sum
         rests[k] = part - floor(part);
         total += parts[k];
     }
-    while (total < period) { /* fewer than n rounds: each remainder is below 1 */
+    while (total < period) { /* fewer than n rounds, because each remainder is below 1 */
         uint32_t best = 0;
         for (uint32_t k = 1; k < n; k++)
             if (rests[k] > rests[best])
@@ -88,7 +88,7 @@ static enum pst_status round_parts(const double *weights, uint32_t n, double sum
         rests[best] -= 1;
         total++;
     }
-    while (total > period) { /* quotients of doubles may add up to a little more than 1 */
+    while (total > period) { /* because of rounding, quotients may add up to a little more than 1 */
         uint32_t largest = 0;
         for (uint32_t k = 1; k < n; k++)
             if (parts[k] > parts[largest])

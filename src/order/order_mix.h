@@ -22,8 +22,8 @@ struct psti_order_schedule {
 enum pst_status psti_order_check_mix(const struct psti_order_options *options,
                                      struct pst_error *err);
 
-/* `weights`: f64 (n_sources). `rounded`: the period where the weights have no exact one. The caller
- * closes `schedule` also after an error. */
+/* `weights`: f64 (n_sources). `rounded`: the period to use if the weights have no exact one. The
+ * caller closes `schedule` also after an error. */
 enum pst_status psti_order_schedule_open(const double *weights, uint32_t n_sources,
                                          uint32_t rounded, struct psti_order_schedule *schedule,
                                          struct pst_error *err);
@@ -36,7 +36,8 @@ void psti_order_schedule_count(const struct psti_order_schedule *schedule, uint6
 /* Refuses a source that gets slots and has no samples. counts: u64 (n_sources). */
 enum pst_status psti_order_schedule_check(const struct psti_order_schedule *schedule,
                                           const uint64_t *counts, struct pst_error *err);
-/* Slots of an epoch by the rule `stop`, in whole blocks of `quota` slots; quota 0: any number.
+/* Returns the number of slots of an epoch by the rule `stop`, in whole blocks of `quota` slots.
+ * quota 0: any number of slots.
  * counts: u64 (n_sources), samples of each source. */
 enum pst_status psti_order_schedule_end(const struct psti_order_schedule *schedule,
                                         const uint64_t *counts, uint32_t quota,

@@ -38,7 +38,7 @@ struct pack {
     struct psti_pack_slot *slots; /* [window], a ring */
     uint32_t window;
     uint64_t n_dispatched, n_taken; /* samples given to workers and taken back, in ring order */
-    uint64_t next_sample, n_samples; /* the next of the source; the end of those to pack */
+    uint64_t next_sample, n_samples; /* next sample of the source to pack; end of those to pack */
     uint64_t n_total;                /* samples to pack, for progress */
     uint64_t n_passed;       /* samples of the source before the end of those stored already */
     struct psti_queue queue; /* slots to prepare */
@@ -53,7 +53,7 @@ struct pack {
     uint32_t n_claimed; /* threads that have taken their decoder and jpeg; guarded by lock */
     struct pst_pack_report report;
     struct pst_pack_report kept; /* the report at the writer's last commit */
-    uint32_t i_shard;            /* in place, or planned: of the next sample */
+    uint32_t i_shard;            /* shard of the next sample, if in place or planned */
     int64_t next_progress_ns;
 };
 
@@ -245,7 +245,8 @@ static enum pst_status put_in_place(struct pack *pack, struct psti_pack_slot *sl
     return status;
 }
 
-/* Adds a sample to a new data set or an append, at the start of a planned shard to a new one. */
+/* Adds a sample to a new data set or an append. If a planned shard starts with it, it begins a new
+ * shard. */
 static enum pst_status put_next(struct pack *pack, uint64_t number, const struct pst_sample *sample,
                                 struct pst_error *err)
 {
@@ -428,7 +429,7 @@ static enum pst_status pack_shard(struct pack *pack, uint32_t i_shard, struct ps
     return status;
 }
 
-/* Packs those planned shards of this part that are not packed. */
+/* Packs the planned shards of this part that are not packed yet. */
 static enum pst_status pack_part(struct pack *pack, struct pst_error *err)
 {
     const struct psti_pack_plan *plan = &pack->plan;
@@ -483,8 +484,8 @@ static enum pst_status pack_in_parts(struct pack *pack, const char *destination,
 
 /* Whole --------------------------------------------------------------------- */
 
-/* Plans the shards of a new data set. One that was begun goes on in the shard of its last sample.
- */
+/* Plans the shards of a new data set. A resumed one goes on in the planned shard of its last
+ * sample. */
 static enum pst_status plan_shards(struct pack *pack, struct pst_error *err)
 {
     return pack->plan.appends
@@ -508,7 +509,7 @@ static enum pst_status pack_into(struct pack *pack, const char *destination, str
     if (status == PST_OK && options->writer->mode == PST_WRITER_RESUME)
         status = psti_pack_resume_check(&pack->plan, pack->writer, &pack->n_passed, err);
     while (pack->plan.n_shards > 0 && pack->n_passed > pack->plan.first_sample[pack->i_shard + 1])
-        pack->i_shard++; /* to the shard of the last sample that is stored */
+        pack->i_shard++; /* on to the shard of the last stored sample */
     if (status == PST_OK)
         status = psti_pack_plan_classes(&pack->plan, pack->writer, err);
     if (status == PST_OK && pack->plan.has_mix)

@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-/* What a shard has beside each item at most: record header, alignment, padding. */
+/* Bytes that a shard stores at most besides each item's own: record header, alignment, padding. */
 enum { BESIDE_NBYTES = PSTI_RECORD_NBYTES + 64 + 8 };
 
 /* Bytes that an item of the source will take in this form, as far as they are known. */
@@ -35,7 +35,7 @@ static uint64_t item_nbytes(const struct pst_item *item, enum pst_form form)
     return nbytes > INT64_MAX / 2 ? INT64_MAX / 2 : nbytes;
 }
 
-/* Adds what a field of the sample will take. */
+/* Adds to *nbytes the bytes that a field of the sample will take. */
 static enum pst_status add_field(const struct psti_pack_plan *plan, uint32_t i_field,
                                  uint64_t sample, uint64_t *nbytes, struct pst_error *err)
 {
@@ -43,7 +43,8 @@ static enum pst_status add_field(const struct psti_pack_plan *plan, uint32_t i_f
     uint32_t i_source = plan->source_field[i_field];
     uint32_t n = pst_dataset_field(plan->source, i_source)->n_variants;
     const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, i_field, sample);
-    bool is_folder = !pst_dataset_is_packed(plan->source); /* forms are known only after reading */
+    /* a file's form is known only after it is read */
+    bool is_folder = !pst_dataset_is_packed(plan->source);
     enum pst_status status = PST_OK;
     for (uint32_t v = 0; status == PST_OK && v < n; v++)
         status =
@@ -103,7 +104,7 @@ enum pst_status psti_pack_cut(struct psti_pack_plan *plan, uint64_t shard_nbytes
     return status;
 }
 
-/* Returns a number that names all that decides about the bytes of a pack, beside its source. */
+/* Returns a hash of all that decides about the bytes of a pack, except its source. */
 static uint64_t mark_of(const struct psti_pack_plan *plan, uint64_t shard_nbytes)
 {
     struct psti_hash_state state;

@@ -47,7 +47,7 @@ struct psti_pack_plan {
     struct psti_pack_mix mix;
     uint32_t mix_field; /* of the destination */
     uint32_t *way_of;   /* [samples of the source]: number of the way in `mix`, plus 1; 0: none */
-    /* A change in place, or a new data set whose shards are planned (pack_cut.c). */
+    /* For a change in place, and for a new data set whose shards are planned (pack_cut.c). */
     bool in_place;
     uint8_t *stays;         /* [samples], in place: 1 if the sample stays as it is */
     uint64_t *first_sample; /* [n_shards + 1]: of each shard; the last entry is their number */
@@ -100,11 +100,12 @@ uint64_t psti_pack_assign_mark(const struct psti_pack_plan *plan);
 /* The plan of shards (pack_cut.c)
  * ----------------------------------------------------------------------------- */
 
-/* Cuts the source into planned shards of at most `shard_nbytes`, by what its items would take. A
- * planned shard has at least one sample, and one is planned of a source without samples. */
+/* Cuts the source into planned shards of at most `shard_nbytes`, by the bytes that its items would
+ * take. A planned shard has at least one sample. For a source without samples one empty shard is
+ * planned. */
 enum pst_status psti_pack_cut(struct psti_pack_plan *plan, uint64_t shard_nbytes,
                               struct pst_error *err);
-/* Fills in the plan as a file states it, without a token. */
+/* Fills in *parts, the plan in the form in which a file holds it, without a token. */
 struct psti_parts;
 enum pst_status psti_pack_cut_describe(const struct psti_pack_plan *plan, uint64_t shard_nbytes,
                                        struct psti_parts *parts, struct pst_error *err);

@@ -33,8 +33,8 @@ enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_v
 enum pst_status psti_writer_read_item(const pst_writer *writer, const struct pst_item *item,
                                       size_t nbytes, void *out, bool *found, struct pst_error *err);
 
-/* Lets the next item begin a new shard. In a change in place each shard is begun so, or adopted, in
- * the order of their numbers. */
+/* Lets the next item begin a new shard. In a change in place each shard is begun in this way or
+ * adopted, in the order of shard numbers. */
 enum pst_status psti_writer_begin_shard(pst_writer *writer, struct pst_error *err);
 
 /* A change in place (writer_rewrite.c)
@@ -82,24 +82,25 @@ void psti_writer_set_mark(pst_writer *writer, uint64_t mark);
 
 struct psti_writer_parts;
 
-/* Opens the plan of shards at `path`, and makes it, and the directory, if there is none. `wanted`
- * is the plan as the caller would make it, without a token; first: [wanted->n_shards].
+/* Opens the plan of shards at `path`. If there is none, makes it, and the directory if need be.
+ * `wanted` is the plan that the caller would make, without a token; first: [wanted->n_shards].
  *
  * PST_ERROR_ARGUMENT: the plan there differs from it. PST_ERROR_EXISTS: a data set or other files
  * are there. PST_ERROR_INCOMPLETE: an unfinished data set is there. */
 enum pst_status psti_writer_parts_open(const char *path, const struct psti_parts *wanted,
                                        const uint64_t *first, struct psti_writer_parts **out,
                                        struct pst_error *err);
-/* Looks if a planned shard is packed. *n_samples: the samples that it has; -1: it is not packed. */
+/* Looks whether a planned shard is packed. *n_samples: the number of samples in it; -1: it is not
+ * packed. */
 enum pst_status psti_writer_parts_look(const struct psti_writer_parts *parts, uint32_t i_shard,
                                        int64_t *n_samples, struct pst_error *err);
-/* Opens a writer for a planned shard, beside those of other processes. */
+/* Opens a writer for a planned shard. Other processes may have writers for the same shard. */
 enum pst_status psti_writer_parts_begin(struct psti_writer_parts *parts, uint32_t i_shard,
                                         const struct pst_field *fields, uint32_t n_fields,
                                         const struct pst_writer_options *options, pst_writer **out,
                                         struct pst_error *err);
 /* Finishes the writer, closes it and puts the shard in place. If another process was faster, its
- * shard stays, and this one, which has the same bytes, goes. */
+ * shard stays. This one is removed; it has the same bytes. */
 enum pst_status psti_writer_parts_end(struct psti_writer_parts *parts, uint32_t i_shard,
                                       pst_writer **writer, struct pst_error *err);
 /* Closes the writer, if there is one, and removes what it wrote. */

@@ -158,7 +158,7 @@ enum pst_status psti_writer_make_folder(const struct psti_writer_dir *dir, const
     return PST_OK;
 }
 
-/* Removes what is in a folder. `depth` counts the levels of folders that it may have. */
+/* Removes all that is in a folder. `depth`: how many levels of folders may be in it. */
 static enum pst_status remove_entries(const struct psti_writer_dir *dir, int depth,
                                       struct pst_error *err);
 

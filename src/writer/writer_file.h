@@ -36,13 +36,13 @@ enum pst_status psti_writer_rename(const struct psti_writer_dir *dir, const char
 /* PST_OK if there is no such file. */
 enum pst_status psti_writer_unlink(const struct psti_writer_dir *dir, const char *name,
                                    struct pst_error *err);
-/* Gives a file a second name, or a new one on file systems without hard links. *taken, with PST_OK:
- * there is a file `to` already, which stays. */
+/* Gives the file `from` a second name `to`. On file systems without hard links it is renamed
+ * instead. *taken: there was a file `to` already. It stays, and the status is PST_OK. */
 enum pst_status psti_writer_link(const struct psti_writer_dir *dir, const char *from,
                                  const char *to, bool *taken, struct pst_error *err);
 enum pst_status psti_writer_make_folder(const struct psti_writer_dir *dir, const char *name,
                                         struct pst_error *err);
-/* Removes a folder of files, and of folders of files. PST_OK if there is none. */
+/* Removes a folder that holds files and folders of files. PST_OK if there is no such folder. */
 enum pst_status psti_writer_remove_folder(const struct psti_writer_dir *dir, const char *name,
                                           struct pst_error *err);
 /* Cuts a file and makes its new length durable. Refuses what psti_writer_file_open refuses. */

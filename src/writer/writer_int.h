@@ -57,8 +57,8 @@ struct pst_writer {
     const char *journal_name, *journal_tmp_name, *index_tmp_name;
 
     /* Packs in parts (writer_parts.c, writer_merge.c). */
-    uint64_t first_sample; /* number that records of shards give to the first sample */
-    bool merges;           /* the index must not replace another one */
+    uint64_t first_sample; /* number of the first sample in the records of shards */
+    bool merges;           /* it merges parts: the index must not replace another one */
 
     uint64_t n_samples, n_committed;
     uint64_t names_nbytes; /* of all names with their NULs */
@@ -111,11 +111,11 @@ enum pst_status psti_writer_open_journal(pst_writer *writer,
                                          struct pst_field fields[PST_MAX_FIELDS],
                                          uint32_t *n_fields, bool *has, struct pst_error *err);
 
-/* Checks that the directory is empty. It may hold the files of a writer that ended before its
- * journal was in place, and with takes_parts those of a pack in parts. */
+/* Checks that the directory is empty. Files of a writer that ended before its journal was in place
+ * are allowed; with takes_parts also those of a pack in parts. */
 enum pst_status psti_writer_check_empty(const struct psti_writer_dir *directory, bool takes_parts,
                                         struct pst_error *err);
-/* PST_ERROR_INCOMPLETE if the data set is packed in parts, and not merged yet. */
+/* PST_ERROR_INCOMPLETE if the data set is packed in parts and not merged yet. */
 enum pst_status psti_writer_check_whole(const pst_writer *writer, struct pst_error *err);
 
 /* writer_leftovers.c */
@@ -213,15 +213,15 @@ enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, str
 enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, struct pst_error *err);
 
 /* writer_rewrite.c */
-/* Values of a sample that is taken over. */
+/* Values of a sample that is adopted. */
 struct psti_writer_adopted {
     uint64_t numbers[PST_MAX_FIELDS];
     const struct pst_value *lists[PST_MAX_FIELDS];
     struct pst_value values[PST_MAX_FIELDS];
 };
-/* Adds a sample of another data set, whose shards come behind the first `first_shard` of this one.
- * Fields are the same, or have more variants here. *adopted: scratch, zero before the first call.
- */
+/* Adds a sample of another data set. The shards of that one follow the first `first_shard` shards
+ * of this one. The fields of both are the same, but may have more variants here. *adopted: scratch
+ * memory, zero before the first call. */
 enum pst_status psti_writer_adopt_sample(pst_writer *writer, const pst_dataset *from,
                                          uint64_t sample, uint32_t first_shard,
                                          struct psti_writer_adopted *adopted,

@@ -1,13 +1,14 @@
 /* writer_merge.c - makes one data set of the planned shards that were packed one by one.
  *
  * One thread, with the lock of the data set, so far as its file system has locks. Each planned
- * shard is a small data set (writer_parts.c). Its files get second names beside the index to come,
- * and its samples are added to a journal. What differs from a pack by one process are numbers: that
- * of a file in its header, and those of samples in the records of files, where samples before them
- * were left out as bad ones. They are set first, by writes that may be repeated. Then the journal
- * is compared with all records and the index is written. A second name, which fails if there is an
- * index, commits all; then plan and folder are removed. Journal and unfinished index lie in the
- * folder, which a merge that comes too late no longer finds. */
+ * shard is a small data set (writer_parts.c). Its files get second names in the directory of the
+ * data set, and its samples are added to a journal. Only numbers differ from a pack by one process:
+ * the number of a file in its header; and the numbers of samples in the records of files, if
+ * samples before them were left out as bad ones. These numbers are set first, by writes that may be
+ * repeated. Then the journal is compared with all records, and the index is written. A second name
+ * for the index, which fails if there is one, commits all; then plan and folder are removed.
+ * Journal and unfinished index lie in the folder, which a merge that comes too late no longer
+ * finds. */
 #include "writer/writer_int.h"
 #include "writer/writer_parts_int.h"
 
@@ -72,14 +73,15 @@ static enum pst_status write_at(const struct merge *merge, const char *name, int
                                 struct pst_error *err)
 {
     char path[PATH_MAX];
-    errno = ENOSPC; /* of a write that is cut short */
+    errno = ENOSPC; /* the error to report for a write that is cut short */
     if (!psti_fault(PSTI_FAULT_WRITE) && pwrite(fd, bytes, nbytes, (off_t)at) == (ssize_t)nbytes)
         return PST_OK;
     psti_writer_dir_path(&merge->dir, name, path);
     return psti_fail_os(err, errno, "writer", path, (int64_t)at, "cannot number a shard");
 }
 
-/* A header, or a record, in the file: as the planned shard was written, and as it is to be. */
+/* The bytes of a header or a record in a file: as the planned shard has them, and as the data set
+ * wants them. */
 struct renumbered {
     const char *name;
     int fd;
@@ -88,8 +90,8 @@ struct renumbered {
     const uint8_t *planned, *wanted;
 };
 
-/* Writes what is wanted over what was planned. An earlier merge may have ended within that write,
- * so each byte is one of either; anything else is damage. */
+/* Writes the wanted bytes over the planned ones. An earlier merge may have been killed within that
+ * write, so each byte may be the planned or the wanted one. Any other byte is damage. */
 static enum pst_status renumber(const struct merge *merge, const struct renumbered *place,
                                 bool *changed, struct pst_error *err)
 {
@@ -110,7 +112,7 @@ static enum pst_status renumber(const struct merge *merge, const struct renumber
                         "a planned shard was altered: remove its folder, and pack it again");
 }
 
-/* Gives the file its number among all, in the header. */
+/* Writes the file's number among all files into its header. */
 static enum pst_status number_file(const struct merge *merge, const char *name, int fd,
                                    uint32_t i_file, uint32_t number, bool *changed,
                                    struct pst_error *err)
@@ -131,11 +133,11 @@ struct records {
     const char *name;
     int fd;
     uint32_t i_file;
-    uint64_t position, planned; /* `planned`: number of the shard's first sample in its records */
+    uint64_t position, planned; /* `planned`: number that they give to the first sample */
     bool changed;
 };
 
-/* Gives the next record, that of the item, the number of its sample. */
+/* Writes the number of the item's sample into the next record, which is that of the item. */
 static enum pst_status number_record(const struct merge *merge, struct records *records,
                                      const struct pst_item *item, uint32_t i_field,
                                      uint32_t variant, uint64_t sample, struct pst_error *err)
@@ -181,8 +183,8 @@ static enum pst_status number_records(const struct merge *merge, struct records 
     return status;
 }
 
-/* Sets the numbers in a file of the planned shard, which is number `number` of all. *gone: an
- * earlier merge renamed the file. */
+/* Sets the numbers in a file of the planned shard. `number` is its number among all files. *gone:
+ * an earlier merge has renamed the file. */
 static enum pst_status number_all(const struct merge *merge, const struct psti_index_shard *file,
                                   uint32_t i_file, uint32_t number, bool *gone,
                                   struct pst_error *err)
@@ -251,8 +253,9 @@ static enum pst_status take_file(struct merge *merge, uint32_t i_file, struct ps
     if (gone && psti_writer_exists(&writer->dir, to))
         return PST_OK; /* checked below, too */
     status = psti_writer_link(&writer->dir, from, to, &taken, err);
-    /* An earlier merge gave the file its name, perhaps before the directory was copied. Its header
-     * and records are checked with all others. */
+    /* If the name is taken, an earlier merge may have given it; if the directory was copied since
+     * then, it is another file. So only its length is compared here, and its header and records are
+     * checked with all others. */
     if (status == PST_OK && taken && !has_length(&writer->dir, to, file.nbytes)) {
         char path[PATH_MAX];
         psti_writer_dir_path(&writer->dir, to, path);
@@ -273,7 +276,7 @@ static enum pst_status take_schema(struct merge *merge, struct pst_error *err)
     writer->rows_nbytes = psti_format_rows_nbytes(writer->fields, writer->n_fields);
     memcpy(writer->id, pst_dataset_id(merge->shard), sizeof writer->id);
     writer->mark = psti_dataset_mark(merge->shard);
-    writer->base = merge->shard; /* only here: what is loaded is that of a base */
+    writer->base = merge->shard; /* for the two calls below, which load from `base` */
     for (uint32_t i = 0; status == PST_OK && i < writer->n_fields; i++)
         status = psti_writer_load_base_classes(writer, i, err);
     for (uint32_t i = 0; status == PST_OK && i < writer->n_fields; i++)
@@ -320,7 +323,7 @@ static enum pst_status take_shard(struct merge *merge, struct pst_error *err)
     return status;
 }
 
-/* Names the planned shards that are not packed. */
+/* Fails if planned shards are not packed. The text says how many, and names the first. */
 static enum pst_status check_all_there(const struct merge *merge, struct pst_error *err)
 {
     const struct psti_writer_parts *parts = merge->parts;
@@ -344,7 +347,7 @@ static enum pst_status check_all_there(const struct merge *merge, struct pst_err
 
 /* Whole --------------------------------------------------------------------- */
 
-/* Removes what packing in parts has left beside a whole data set, the plan last. */
+/* Removes what packing in parts has left beside a whole data set. The plan goes last. */
 static enum pst_status clean(const struct psti_writer_dir *dir, struct pst_error *err)
 {
     const struct dirent *entry;
@@ -367,7 +370,7 @@ static enum pst_status clean(const struct psti_writer_dir *dir, struct pst_error
     return status == PST_OK ? psti_writer_sync_directory(dir, err) : status;
 }
 
-/* Opens plan and folder, and gives the writer its names there. */
+/* Opens plan and folder, and gives the writer the names of its journal and index in that folder. */
 static enum pst_status open_parts(struct merge *merge, struct pst_error *err)
 {
     pst_writer *writer = merge->writer;
@@ -431,7 +434,7 @@ static enum pst_status merge_all(struct merge *merge, pst_progress_fn progress, 
     return status == PST_OK ? pst_writer_finish(writer, err) : status;
 }
 
-/* Merges, or finds that it was done. */
+/* Merges; if that was done before, only cleans up. */
 static enum pst_status merge_or_clean(struct merge *merge, pst_progress_fn progress, void *ctx,
                                       struct pst_error *err)
 {

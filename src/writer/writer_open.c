@@ -19,7 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* True for what a pack in parts that was killed may leave before its plan is in place. */
+/* True for a name that a pack in parts may leave behind if it is killed before its plan is in
+ * place. */
 static bool is_of_parts(const char *name)
 {
     return strcmp(name, PSTI_PARTS_NAME) == 0 ||

@@ -1,11 +1,11 @@
 /* writer_parts.c - the plan of shards, and planned shards packed one by one (writer.h).
  *
- * No lock is held, because file systems of several machines may have none. What keeps processes
- * apart are names. A plan is put in place by a second name of a whole file, which fails if there is
- * a plan already. All that is packed by it lies in a folder named after its token. A shard is
- * written under a random name there, and a rename puts it in place, which fails if a shard is there
- * already. A process that wakes up after the merge, or after the data set was removed and begun
- * anew, finds no folder of its token, and fails. */
+ * No lock is held, because file systems of several machines may have none. Names keep processes
+ * apart. A plan is written whole under another name, and gets its own as a second name, which fails
+ * if there is a plan already. All that is packed by a plan lies in a folder named after its token.
+ * A shard is written under a random name there, and a rename puts it in place, which fails if a
+ * shard is there already. A process that wakes up after the merge, or after the data set was
+ * removed and begun anew, finds no folder of its token, and fails. */
 #include "writer/writer_int.h"
 #include "writer/writer_parts_int.h"
 
@@ -27,8 +27,8 @@
 
 enum { PLAN_BUFFER_NBYTES = 1 << 16 };
 
-/* Returns a number that no other call returns, here or on another machine. It is in names of files
- * that a merge removes, and in no data set. */
+/* Returns a number that no other call returns, here or on another machine. It occurs in names of
+ * files that a merge removes, and in no finished data set. */
 static uint64_t make_token(void)
 {
     uint64_t parts[8] = {(uint64_t)getpid(), (uint64_t)psti_clock_ns(), (uintptr_t)parts};
@@ -63,7 +63,7 @@ static enum pst_status write_plan(const struct psti_writer_dir *dir, const char 
     return status;
 }
 
-/* Makes the folder of the shards, then the plan that names it. Of several processes that do so one
+/* Makes the folder of the shards, then the plan that names it. If several processes do so, only one
  * puts its plan in place. */
 static enum pst_status make_plan(const struct psti_writer_dir *dir, const struct psti_parts *wanted,
                                  const uint64_t *first, struct pst_error *err)

@@ -9,8 +9,8 @@
 
 struct psti_writer_parts {
     char path[PATH_MAX];
-    struct psti_writer_dir dir;    /* of the data set; its path is `path` */
-    struct psti_writer_dir folder; /* of the planned shards that are packed */
+    struct psti_writer_dir dir;    /* directory of the data set; its path is `path` */
+    struct psti_writer_dir folder; /* folder of the planned shards that are packed */
     char folder_name[PSTI_PARTS_NAME_CAP], folder_path[PATH_MAX];
     struct psti_parts plan;
     uint8_t *plan_bytes; /* as they were read */

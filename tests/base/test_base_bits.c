@@ -98,7 +98,7 @@ static void varints_are_read_and_refused(void **state)
     bytes[9] = 1;
     assert_int_equal(psti_varint(bytes, sizeof bytes, &value), 10);
     assert_true(value == UINT64_MAX);
-    memset(bytes, 0x80, 9); /* zeros that say nothing are a number all the same */
+    memset(bytes, 0x80, 9); /* a 0 in more bytes than it needs */
     bytes[9] = 0;
     assert_int_equal(psti_varint(bytes, sizeof bytes, &value), 10);
     assert_true(value == 0);

@@ -114,7 +114,8 @@ esac
         self.assertIn("pip install penstock-cuda==" + self.version(), kernels["advice"])
 
     def test_a_wheel_advises_what_its_user_can_do(self):
-        """pip, and apt for what libraries can add: the program of a wheel names nothing of a checkout."""
+        """The program of a wheel advises pip, and apt for libraries that can be added. It names nothing that only a checkout
+        has."""
         wheel = os.environ["PENSTOCK_CLI_OF_WHEEL"]
         missing = {"penstock": "", "torch": "", "numpy": "", "Pillow": ""}
         no_kernels = {"PENSTOCK_CUDA_KERNELS": "/nonexistent", "PENSTOCK_SNDFILE": "/nonexistent"}

@@ -26,7 +26,7 @@ class Parts(cli_case.Case):
         return {path.name: path.read_bytes() for path in (self.dir / name).iterdir()}
 
     def photos(self, count=12):
-        """Makes photos, and one.pst of them by one process."""
+        """Makes the folder photos, and packs it into one.pst by one process."""
         self.classes(count=count)
         self.ok("pack", "photos", "one.pst", *SMALL)
         self.assertGreater(len(self.files("one.pst")), count // 2)
@@ -94,7 +94,8 @@ class Parts(cli_case.Case):
         self.assertFalse((self.dir / "d.pst").exists())
 
     def part(self, wanted, text="auto", **env):
-        """Runs part `text` in that environment: it is part `wanted`, (I, N), of the planned shards; else the message is in it."""
+        """Runs `--part TEXT` in that environment. wanted: (I, N), the part that it has to pack; or a text that the message has to
+        contain."""
         env = {name: str(value) for name, value in env.items()}
         arguments = ("pack", "photos", "d.pst", "--part", text, *SMALL)
         if isinstance(wanted, str):
@@ -118,7 +119,8 @@ class Parts(cli_case.Case):
         self.part((2, 3), "auto/3", SLURM_ARRAY_TASK_ID=7, **array)
         self.part("there are 3 parts", "auto/4", SLURM_ARRAY_TASK_ID=7, **array)
         self.part((3 * 2 - 2 + 1, 6), SLURM_ARRAY_TASK_ID=10, SLURM_PROCID=0, SLURM_STEP_NUM_TASKS=2, **array)
-        self.part((3, 3), SLURM_ARRAY_TASK_ID=10, SLURM_PROCID=0, SLURM_NTASKS=2, **array)  # the script of a batch job
+        # no srun: the script of a batch job, which has SLURM_PROCID but no SLURM_STEP_NUM_TASKS
+        self.part((3, 3), SLURM_ARRAY_TASK_ID=10, SLURM_PROCID=0, SLURM_NTASKS=2, **array)
         self.part((1, 1), SLURM_ARRAY_TASK_ID=7, SLURM_ARRAY_TASK_MIN=7, SLURM_ARRAY_TASK_MAX=7, SLURM_ARRAY_TASK_COUNT=1)
         self.part("SLURM_ARRAY_TASK_ID is 8", SLURM_ARRAY_TASK_ID=8, **array)
         self.part("SLURM_ARRAY_TASK_ID is 1", SLURM_ARRAY_TASK_ID=1, SLURM_ARRAY_TASK_MIN=1, SLURM_ARRAY_TASK_MAX=7,
@@ -145,7 +147,7 @@ class Parts(cli_case.Case):
         return subprocess.Popen([CLI, *map(str, arguments)], cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def test_many_at_once(self):
-        """Parts that begin together make one plan; two of each part do the same work."""
+        """Parts that begin at the same time make one plan. Each part runs twice at once, and both do the same work."""
         self.photos(40)
         for _ in range(5):
             parts = [self.start("pack", "photos", "d.pst", "--part", f"{i % 3 + 1}/3", *SMALL) for i in range(6)]
@@ -157,7 +159,7 @@ class Parts(cli_case.Case):
             subprocess.run(["rm", "-r", self.dir / "d.pst"], check=True)
 
     def killed_at_random(self, n_kills):
-        """Parts, and merges, are killed at random; numbers of parts differ between runs."""
+        """Parts and merges are killed at random times. Each run has another number of parts."""
         self.photos(40)
         chance = random.Random(53)
         begun = time.monotonic()

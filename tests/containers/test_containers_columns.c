@@ -525,7 +525,7 @@ static void guesses_without_values_follow(void **state)
     }
 }
 
-/* Takes the text that the notes and fields have made since. */
+/* Compares the log of notes and fields with `want`, and empties it. */
 static void said(struct table *table, const char *want)
 {
     assert_string_equal(table->fake.log, want);
@@ -570,7 +570,7 @@ static void a_type_may_come_after_files_without_values(void **state)
     assert_int_equal(table.fake.n_restated, 1);
     assert_int_equal(table.fake.fields[0].type, PST_FIELD_IMAGE);
     assert_int_equal(psti_containers_columns_type(table.columns, i_field), PST_FIELD_IMAGE);
-    /* From there on it is one. */
+    /* From now on it is an image field. */
     begin(&table, "b/two.tab");
     guess.type = PST_FIELD_AUDIO;
     add_fails(&table, &guess, PST_ERROR_CORRUPT, "\"x\" has another type");
@@ -605,7 +605,8 @@ static void columns_without_values_come_late_or_never(void **state)
                  "column_left_out never 1 it has no values -;"
                  "column_left_out named 1 it has no values -;");
     check(&table, psti_containers_columns_row(table.columns, "r", NULL, 0, &table.err));
-    /* The next file has values of some; a column of values may be one of nulls there. */
+    /* The next file has values in some of these columns. A column that had values before may have
+     * none there. */
     begin(&table, "b/two.tab");
     add_empty(&table, "id");
     add_type(&table, "text", PST_FIELD_TEXT);

@@ -309,7 +309,8 @@ static void test_missing_number(void **state)
     assert_int_equal(access(place->index, F_OK), -1);
 }
 
-/* An int field that may be left out is, and the index says so, and what else it was told. */
+/* An int field that may be left out is left out. The index keeps a notice of that, and all other
+ * notices. */
 static void test_notices(void **state)
 {
     const struct place *place = *state;

@@ -110,7 +110,7 @@ static void csv_types(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* A number would lose the zeros of 007. */
+/* 007 stays a text: a number would lose its zeros. */
 static void csv_codes(void **state)
 {
     three_images(state);

@@ -94,7 +94,8 @@ static void by_first_bytes(void **state)
     advises(state, folder_file(state, "a.jpg", "PAR1....", 8), "Parquet", "from-huggingface.md");
     advises(state, folder_file(state, "a.bin", "PK\x03\x04....", 8), "zip", "from-zip.md");
     advises(state, folder_file(state, "b", "\x89HDF\r\n\x1a\n", 8), "HDF5", "from-records.md");
-    /* A TFRecord: a length and its checksum; with another length it is none. */
+    /* A TFRecord begins with a length and its checksum. With a length that does not fit, the file
+     * is none. */
     char record[17] = {1, 0, 0, 0, 0, 0, 0, 0};
     psti_store_u32(record + 8, masked_crc(record));
     advises(state, folder_file(state, "train-0", record, sizeof record), "TFRecord",

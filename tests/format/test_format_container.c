@@ -167,7 +167,7 @@ static void headers_come_back_with_pages(void **state)
                                                             header.frame.file_nbytes, &got, &err),
                          PST_ERROR_CORRUPT);
     }
-    /* More notices than there can be, and such that lie outside of the file. */
+    /* More notices than there can be, and notices that lie outside of their place in the file. */
     for (size_t i = 0; i < 2; i++) {
         struct psti_container_header bad = header;
         bad.n_notices = i == 0 ? PSTI_NOTICES_MAX + 1 : 2;
@@ -207,7 +207,8 @@ static void notices_are_counted_and_come_back(void **state)
         assert_true(psti_format_parse_notice(row, &got));
         assert_memory_equal(&got, &notices.list[i], sizeof got);
     }
-    /* Long texts: of a name the beginning is kept, of a path the end, and no half character. */
+    /* Long texts are cut: a name keeps its beginning, a path its end. No character is cut in half.
+     */
     memset(text, 0, sizeof text);
     for (size_t i = 0; i + 2 < sizeof text; i += 2)
         memcpy(text + i, "\xc3\xa4", 2);
@@ -232,7 +233,7 @@ static void notices_are_counted_and_come_back(void **state)
     memcpy(bad, row, sizeof bad);
     memset(bad + 16, 'n', 64);
     assert_false(psti_format_parse_notice(bad, &got));
-    /* The last one counts what has no room. */
+    /* When the list is full, the last notice counts the others. */
     for (int i = 0; i < 50; i++) {
         snprintf(name, sizeof name, "c%d", i);
         add(&notices, name, 1, "x");

@@ -1,5 +1,6 @@
-/* fuzz_dataset_parts.c - any bytes as a plan of shards, as they are and with their checksums made
- * right: they are refused, or shards follow each other and a reprint gives the same bytes. */
+/* fuzz_dataset_parts.c - any bytes as a plan of shards, as they are and with correct checksums.
+ * They are refused; or the shards follow each other, and printing the plan again gives the same
+ * bytes. */
 #include "base/bits.h"
 #include "base/hash.h"
 #include "format/format_parts.h"

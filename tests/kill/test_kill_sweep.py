@@ -200,7 +200,7 @@ class Sweep(cli_case.Case):
         self.both(base, arguments, check_whole)
 
     def test_parts(self):
-        """A part: the plan, and planned shards."""
+        """Kills a part while it makes the plan and packs planned shards."""
         base, wanted = self.make_parts(n_bad=0)
         arguments = ("pack", "f", "a.pst", "--part", "1/1", *self.small)
 
@@ -215,14 +215,15 @@ class Sweep(cli_case.Case):
         self.both(base, arguments, check)
 
     def test_merge(self):
-        """There is no data set until it is whole, and then it has the bytes of one process. Numbers of samples change."""
+        """Kills a merge that changes numbers of samples. There is no data set until it is whole, and then it has the bytes that one
+        process makes."""
         base, wanted = self.make_parts(n_bad=3)
         done = self.run_cli("pack", "base/f", "base/a.pst", "--part", "1/1", "--on-error", "skip", *self.small)
         self.assertEqual(done.returncode, 1, done.stderr)
         arguments = ("merge", "a.pst")
 
         def check(root, through):
-            if through:  # that the lock is gone need not be on the disk
+            if through:  # the removal of the lock file need not have reached the disk
                 self.assertEqual({**self.tree(root / "a.pst"), "writer.lock": b""}, {**wanted, "writer.lock": b""})
             if (root / "a.pst/index.pst").exists():
                 self.assertEqual(self.listing(root, "a.pst"), listing)
@@ -232,12 +233,12 @@ class Sweep(cli_case.Case):
         listing = self.listing(self.dir, "one.pst")
         self.sweep(base, arguments, check)
         n = self.count_calls(base, arguments)
-        # Behind n - 2 only the plan's name is left to be removed durably.
+        # After call n - 2 only the removal of the plan's name is left to be made durable.
         for before in sorted({*range(1, n - 2, 5), n - 2}) if LONG else (n // 2, n - 2):
             self.sweep(base, arguments, check, before)
 
     def make_parts(self, n_bad):
-        """Makes base/f, with bad samples before good ones; returns the files that one process makes of it."""
+        """Makes base/f, with bad samples before good ones. Returns the files that one process packs it into."""
         base = self.dir / "base"
         self.jpegs("base/f", 5, 40, 30)
         for i in range(n_bad):

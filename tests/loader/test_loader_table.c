@@ -312,8 +312,8 @@ static void pages_count_in_host_memory(void **state)
     (void)err;
 }
 
-/* Pages stay decoded for the next items in them: after an epoch all of a small data set are there,
- * and nothing in them is read or decoded again. */
+/* Decoded pages are kept for the next items in them. After one epoch all pages of a small data set
+ * are kept, and none is read or decoded again. */
 static void a_page_is_decoded_once(void **state)
 {
     (void)state;
@@ -345,7 +345,7 @@ static void a_page_is_decoded_once(void **state)
     }
 }
 
-/* Where they do not fit, the one that was not used for the longest time goes. */
+/* If not all pages fit, the one that was used longest ago goes. */
 static void pages_that_do_not_fit_go(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test_loader_weights.c - a loader of a mixture whose sources have weights: do batches have exact
- * quotas on any number of ranks, do states go on with others, also behind changes of weights; do
- * bad samples, caches and the ends of epochs keep the shares? */
+/* test_loader_weights.c - a loader of a mixture whose sources have weights: Do batches have exact
+ * quotas on any number of ranks? Do states go on with other ranks, also after changes of weights?
+ * Do shares stay right with bad samples and caches, and at the ends of epochs? */
 #include "cache/cache_fixture.h"
 #include "loader/loader_fixture.h"
 
@@ -112,7 +112,7 @@ static void batches_have_their_quotas(void **state)
                 }
                 pst_batch_release(batch);
             }
-            /* The last of c's 40 is in block 20. */
+            /* Each block takes 2 of c's 40 samples, so the epoch has 20 blocks. */
             assert_int_equal(n, wanted);
             assert_int_equal(n, options.drop_last
                                     ? 20 / options.world_size
@@ -166,7 +166,8 @@ static void epoch_of(struct pst_loader_options options, const struct changes *ch
     pst_loader_close(&loader);
 }
 
-/* Compares the rest of an epoch from the state on, as one rank gets it. */
+/* Compares what one rank gets from the state to the end of the epoch with the uninterrupted epoch.
+ */
 static void check_rest(const struct pst_loader_options *options, const struct changes *changes,
                        const struct pst_loader_state *from, const struct epoch *epoch,
                        uint64_t *rows)
@@ -224,7 +225,8 @@ static struct pst_loader_state run_and_change(const struct pst_loader_options *o
     return from;
 }
 
-/* A state of a random place, with random ranks, batches and changes, goes on with others. */
+/* Takes a state at a random place, with random ranks, batch size and changes, and goes on with
+ * other ranks. */
 static void resume_once(uint64_t *random)
 {
     static struct epoch whole;
@@ -277,7 +279,8 @@ static void epochs_end_by_their_rule(void **state)
     (void)state;
     struct pst_loader_options options = options_of(weights);
     options.source_quota = 4;
-    assert_int_equal(n_positions(&options), 80); /* c's 40th is in block 20, a's 19th in 19 */
+    /* c's 40th sample is in block 20, a's 19th in block 19 */
+    assert_int_equal(n_positions(&options), 80);
     options.source_stop = PST_SOURCE_STOP_FIRST; /* b has 5 */
     assert_int_equal(n_positions(&options), 20);
     options.source_stop = PST_SOURCE_STOP_NEVER;
@@ -285,7 +288,7 @@ static void epochs_end_by_their_rule(void **state)
     options.source_stop = PST_SOURCE_STOP_FIRST;
     options.source_weights = without; /* nobody waits for b */
     assert_int_equal(n_positions(&options), 36);
-    /* Two sources with one weight together. */
+    /* Two sources share one weight. */
     static const uint64_t two[] = {0, N_A + N_B};
     options.source_weights = weights;
     options.source_firsts = two;

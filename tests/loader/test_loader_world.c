@@ -1,6 +1,6 @@
 /* test_loader_world.c - pst_loader_set_world: loaders stand for ranks that come and go at any step.
- * Do they together deliver each position of an epoch once, with the bits of an uninterrupted run of
- * one rank? */
+ * Do they together deliver each position of an epoch once, bit for bit as one rank does that is not
+ * interrupted? */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -95,7 +95,7 @@ static void see_alone(const struct pst_loader_options *options, uint64_t epoch, 
 struct training {
     struct pst_loader_options options;
     pst_loader *ranks[WORLD_MAX];
-    pst_batch *held[WORLD_MAX]; /* the newest batch of each, over a change */
+    pst_batch *held[WORLD_MAX]; /* the newest batch of each rank, also during a change */
     uint64_t held_hashes[WORLD_MAX];
     uint32_t world;
 };
@@ -123,8 +123,8 @@ static pst_loader *joined(const struct training *training, uint32_t rank, uint32
     return loader;
 }
 
-/* Ranks leave or join, and all get new numbers in any order. False: with drop_last nothing is left
- * of the epoch for them. Then ranks that join have begun the next one. */
+/* Ranks leave or join, and all get new numbers in a random order. Returns false if, with drop_last,
+ * the epoch has nothing left for the new ranks. Ranks that join have begun the next epoch then. */
 static bool change(struct training *training, const struct pst_loader_state *state)
 {
     struct pst_error err;
@@ -177,14 +177,15 @@ static bool step(struct training *training, struct seen *seen, struct pst_loader
         training->held_hashes[i] = hash_batch(batch);
         struct pst_loader_state mine;
         pst_loader_state(training->ranks[i], &mine);
-        if (!any || mine.epoch < state->epoch) /* a rank may have had its last batch */
+        /* this rank's epoch may be over, but another's not */
+        if (!any || mine.epoch < state->epoch)
             *state = mine;
         any = true;
     }
     return any;
 }
 
-/* An epoch with changes behind random steps. Returns how many there were. */
+/* Runs an epoch in which ranks change after random steps. Returns the number of changes. */
 static uint32_t epoch_of(struct training *training, uint64_t epoch)
 {
     struct seen want, seen = {0};
@@ -277,8 +278,8 @@ static void test_on_a_gpu(void **state)
     train(options);
 }
 
-/* The ranks that it has already cost nothing: what was prepared stays. After PST_END the next epoch
- * has the new ranks. */
+/* Setting the ranks that a loader has already costs nothing: what was prepared stays. Ranks that
+ * are set after PST_END hold for the next epoch. */
 static void test_same_ranks_and_ends(void **state)
 {
     (void)state;

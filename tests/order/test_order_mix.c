@@ -339,7 +339,7 @@ static void test_resume(void **state)
     }
 }
 
-/* A source of weight 0 is not drawn, may be empty, and no rule waits for it. */
+/* A source of weight 0 is not drawn, may be empty, and delays no end of an epoch. */
 static void test_zero(void **state)
 {
     struct mix mix = mix_of(3, (uint64_t[]){6, 50, 0}, (uint64_t[]){1, 0, 0});
@@ -354,14 +354,14 @@ static void test_zero(void **state)
         assert_int_equal(seen, 63);
         psti_order_close(&order);
     }
-    mix.weights[1] = sqrt(2) * 1e-2; /* rounded shares leave a 0 as it is */
+    mix.weights[1] = sqrt(2) * 1e-2; /* a weight of 0 stays 0 when weights are rounded */
     struct psti_order *order = open_mix(&mix, PST_ORDER_SHUFFLED, 3, 2, PST_SOURCE_STOP_ALL);
     for (uint64_t p = 0; p < psti_order_n(order); p++)
         assert_true(psti_order_sample(order, 0, p) < 56);
     psti_order_close(&order);
 }
 
-/* What stands in for a bad sample is of its source. */
+/* A sample that stands in for a bad one comes from the same source. */
 static void test_replacements(void **state)
 {
     uint64_t random = 11;
@@ -407,7 +407,8 @@ struct changes {
     double weights[CHANGES_MAX * SOURCES_MAX];
 };
 
-/* Changes at rising places of epochs 0 to 3; sources without samples stay without a weight. */
+/* Makes changes at rising places of a few epochs. Source 0 always has a weight; others may get 0.
+ */
 static struct changes random_changes(const struct mix *mix, uint64_t n_positions, uint64_t *random)
 {
     struct changes changes = {.n = (uint32_t)random_below(random, CHANGES_MAX + 1)};
@@ -434,7 +435,7 @@ static enum pst_status set_changes(struct psti_order *order, const struct change
                                   err);
 }
 
-/* The last change that holds for the block of a position. -1: none of this epoch or before. */
+/* Returns the last change that holds for the block of a position. -1: no change is so early. */
 static int change_at(const struct changes *changes, uint64_t epoch, uint64_t position,
                      uint32_t quota, uint64_t n)
 {
@@ -453,8 +454,8 @@ static int change_at(const struct changes *changes, uint64_t epoch, uint64_t pos
     return found;
 }
 
-/* One epoch: since the last change each block has its shares, and a source gives each of its
- * samples once before one comes again, whatever changed. */
+/* Checks one epoch. In the blocks since the last change each source has its share. Each source
+ * gives all of its samples before it gives one again, also across changes. */
 static void assert_changed(const struct mix *mix, const struct psti_order *order, uint64_t epoch,
                            const struct changes *changes, uint32_t quota)
 {
@@ -516,8 +517,8 @@ static void test_changes(void **state)
     }
 }
 
-/* Changes that are given one after another make the same order as all at once, and a change leaves
- * what lies before it. */
+/* Changes that are set one after another make the same order as changes that are set all at once. A
+ * change alters nothing before its place. */
 static void test_changes_one_by_one(void **state)
 {
     uint64_t random = 22;

@@ -1,6 +1,6 @@
-/* test_pack_parts.c - packs in parts: the bytes of one process for any number of parts, also where
- * samples are bad or shards grow; merges that are repeated, too early or too late; plans that do
- * not fit; damage. */
+/* test_pack_parts.c - packs in parts. Any number of parts makes the bytes that one process makes,
+ * also if samples are bad or shards grow. Merges that are repeated, too early or too late; plans
+ * that do not fit; damage. */
 #include "folder_pack.h"
 
 #include "writer/writer.h"
@@ -105,7 +105,7 @@ static void verify(void **state, const char *path, uint64_t n_samples)
     assert_int_equal(report.n_samples, n_samples);
 }
 
-/* Packs by n parts in the order 3, 1, 2 or so, and merges. */
+/* Packs by n parts, not in the order of their numbers, and merges. */
 static void pack_by(void **state, const char *to, struct pst_pack_options options, uint32_t n)
 {
     struct pst_pack_report report;
@@ -160,7 +160,7 @@ static void bad_samples_shift_numbers(void **state)
     verify(state, "five", N_IMAGES);
 }
 
-/* What was packed is packed by no other part again, whatever their number. */
+/* A shard that is packed is not packed again by another part, whatever the number of parts. */
 static void parts_go_on(void **state)
 {
     struct pst_pack_report report;
@@ -218,12 +218,14 @@ static void late_processes_change_nothing(void **state)
     assert_ok(psti_writer_parts_open(folder_path(state, "d"), &plan, first, &late, &err));
     assert_ok(psti_writer_parts_begin(late, 1, &field, 1, &small, &writer, &err));
     pack_part(state, "d", options, 2, 2, &report);
-    /* Too late for the shard: the other one stays. It has no sample here, which would be seen. */
+    /* Too late for the shard: the shard of the other process stays. This writer's shard has no
+     * sample, so the test would see it. */
     assert_ok(psti_writer_parts_end(late, 1, &writer, &err));
     assert_ok(psti_writer_parts_begin(late, 0, &field, 1, &small, &writer, &err));
     assert_ok(merge(state, "d", &report, &err));
     assert_same_files(state, "one", "d");
-    /* Too late for the data set: also after it was removed and begun anew. */
+    /* Too late for the data set: it was merged, so the folder of this plan is gone. It would also
+     * be gone if the data set was removed and begun anew. */
     assert_int_not_equal(psti_writer_parts_end(late, 0, &writer, &err), PST_OK);
     psti_writer_parts_undo(late, &writer);
     assert_int_not_equal(psti_writer_parts_begin(late, 0, &field, 1, &small, &writer, &err),
@@ -307,7 +309,7 @@ static void flip(void **state, const char *relative, off_t at)
     close(fd);
 }
 
-/* Damage of a plan, an index, a record or a length is found before anything is merged. */
+/* Damage in a plan, an index or a record, or a wrong length, is found before anything is merged. */
 static void damage_is_found(void **state)
 {
     static const struct {

@@ -1,7 +1,7 @@
 """Compares mixtures with weights with those of others: datasets' interleave_datasets and grain's MapDataset.mix.
 
-Both are installed into an environment of their own, build/mixtures, where they say what they give. `make check-long` runs it. Its
-name keeps it out of the other tests of this folder.
+Both are installed into an environment of their own, build/mixtures. They run there and print which samples they give. `make
+check-long` runs it. Its name keeps it out of the other tests of this folder.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def ours(sets: list[Path], weights: list[float], *, shuffle: bool = False, **opt
 
 
 def farthest(rows: list[tuple[int, int]], weights: list[float]) -> float:
-    """How many samples any source is away from its share, at any place."""
+    """Returns by how many samples a source is away from its share, at the worst place."""
     had, far = Counter(), 0.0
     for t, (k, _) in enumerate(rows, 1):
         had[k] += 1
@@ -90,14 +90,15 @@ def farthest(rows: list[tuple[int, int]], weights: list[float]) -> float:
 
 @pytest.mark.parametrize("stop", ["first_exhausted", "all_exhausted"])
 def test_equal_weights_are_those_of_interleave_datasets(python: str, sets: list[Path], stop: str) -> None:
-    """In turn, and from the beginning again where a source is exhausted: the same samples in the same order."""
+    """Sources give samples in turn, and an exhausted source begins again: the same samples in the same order."""
     wanted = theirs(python, INTERLEAVED, SIZES, None, stop)
     assert ours(sets, [1, 1, 1], stop=stop, quota=3) == wanted
 
 
 @pytest.mark.parametrize("stop", ["first_exhausted", "all_exhausted"])
 def test_shares_beside_interleave_datasets(python: str, sets: list[Path], stop: str) -> None:
-    """It draws at random: its shares are right on average, ours at each place. Both end when their rule says so."""
+    """interleave_datasets draws at random, so its shares are right on average; ours are right at each place. Both end by the same
+    rule."""
     weights = [5.0, 2.0, 3.0]
     other = theirs(python, INTERLEAVED, SIZES, weights, stop)
     mine = ours(sets, weights, stop=stop, quota=1)
@@ -115,7 +116,8 @@ def test_shares_beside_interleave_datasets(python: str, sets: list[Path], stop: 
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("weights", [[1.0, 1.0, 1.0], [5.0, 2.0, 3.0], [0.1, 0.05, 0.85], [1.0, 1.0, 8.0]])
 def test_shares_are_those_of_mix(python: str, sets: list[Path], weights: list[float], shuffle: bool) -> None:
-    """grain deals by shares, too, and ends before a source repeats: each source has as many samples, but for one."""
+    """grain deals by shares, too, and ends before a source repeats. Up to there each source gives as many samples as ours, or one
+    more or less."""
     other = theirs(python, MIXED, SIZES, weights, shuffle)
     mine = ours(sets, weights, stop="first_exhausted", quota=1, shuffle=shuffle)
     assert max(Counter(other).values()) == max(Counter(mine).values()) == 1

@@ -65,7 +65,7 @@ def test_clips_beside_the_fastest_other(monkeypatch):
     found = clips.measure_all(args) | {"machine": MACHINE}
     assert found["versions"] == {"torch": "2"}
     assert [cell["ratio"] for cell in found["cells"]] == [3.6]
-    assert found["cells"][0]["rounds"] == rates  # each of them, so that a reader sees how they differ
+    assert found["cells"][0]["rounds"] == rates  # each round is kept, so that a reader sees how rounds differ
     assert "| wav | 1 | 900 | 250 | 200 | absent | 3.60 | met |" in clips.table(found)
     assert views_loaders.clips(found) == ["|files|cores|penstock|soundfile|dali|x the fastest other|", "|---|---|---|---|---|---|",
                                           "|wav|1|900|250|200|3.6 x|"]  # fmt: skip

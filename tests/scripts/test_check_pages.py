@@ -1,4 +1,4 @@
-"""check_pages.py: what it reads out of a page, and its verdicts."""
+"""check_pages.py: what it reads from a page, and its verdicts."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from check_newest import FAILS, UNTRIED, WORKS, Session
         ("needs `pip install penstock[view] opencv-python-headless` and\n", ("[view]", "opencv-python-headless")),
         ('```python\nps.Loader("photographs", output="torch")\n```\n', ("torch",)),
         ("needs `pip install penstock lightning`\n```python\nimport torch\n```\n", ("lightning", "torch")),
-        ("```python peer torch\nimport torch\n```\n", ()),  # another package's code is compiled only
+        ("```python peer torch\nimport torch\n```\n", ()),  # code that uses another package is only compiled
     ],
 )
 def test_what_a_page_needs(text, words):

@@ -118,14 +118,14 @@ void cli_size_text(uint64_t nbytes, char out[32]); /* "1.5 MiB" */
 /* Parts (cli_part.c)
  * ------------------------------------------------------------------------------------ */
 
-/* A part of the work: number `part`, from 1, of n_parts; n_parts 0: the whole. */
+/* A part of the work: part number `part` (from 1) of n_parts; n_parts 0: the whole work. */
 struct cli_part {
     uint32_t part, n_parts;
 };
-/* Reads the value of --part: "I/N", or "auto" or "auto/N", for which the environment says the part.
- * NULL: the whole. Returns -1 to go on, or the exit status after wrong use. */
+/* Reads the value of --part: "I/N"; or "auto" or "auto/N", where the environment says which part.
+ * NULL: the whole work. Returns -1 to go on, or the exit status after wrong use. */
 int cli_take_part(const struct cli *cli, const char *text, struct cli_part *part);
-/* The option, with a text as target. */
+/* The option --part; its target is a text. */
 #define CLI_PART_OPTION(text)                                                                      \
     {                                                                                              \
         "part", 0, CLI_TEXT, &(text), "I/N", NULL,                                                 \

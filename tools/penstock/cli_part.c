@@ -1,7 +1,7 @@
 /* cli_part.c - which part of the work this process does: the option --part, and what schedulers say
  * in the environment.
  *
- * In: text, variables. Out: a number of a number, or wrong use. A scheduler's variables are taken
+ * In: text, variables. Out: part I of N, or wrong use. A scheduler's variables are taken
  * only if they agree: a process that takes another's part would leave its own undone. */
 #include "cli.h"
 
@@ -15,7 +15,7 @@ struct said {
     uint64_t n;     /* 0: it does not say how many there are */
 };
 
-/* Reads a number. Returns -1, or the exit status after a variable that is none. */
+/* Reads a variable as a number. Returns -1, or the exit status if it is no number. */
 static int take_number(const struct cli *cli, const char *name, uint64_t otherwise, uint64_t *out)
 {
     const char *text = getenv(name);
@@ -34,13 +34,14 @@ static bool is_set(const char *name)
     return text != NULL && text[0] != '\0';
 }
 
-/* Slurm: tasks of an array, ranks of a step, or ranks of a step in each task of an array. A list of
- * tasks with gaps does not tell which of them this is. */
+/* Slurm: tasks of an array, ranks of a step, or ranks of a step in each task of an array. If the
+ * list of tasks has irregular gaps, the number of a task does not tell which part it is. */
 static int ask_slurm(const struct cli *cli, struct said *said)
 {
     uint64_t task = 0, first, last, step, n_tasks, rank, n_ranks;
     bool has_array = is_set("SLURM_ARRAY_TASK_ID");
-    /* In the script of a batch job SLURM_PROCID is always 0; srun counts its ranks. */
+    /* In the script of a batch job SLURM_PROCID is always 0 and counts no ranks; only srun sets
+     * both variables. */
     bool has_ranks = is_set("SLURM_PROCID") && is_set("SLURM_STEP_NUM_TASKS");
     int status = take_number(cli, "SLURM_ARRAY_TASK_ID", 0, &task);
     if (status < 0)
@@ -79,7 +80,8 @@ static int ask_slurm(const struct cli *cli, struct said *said)
     return status;
 }
 
-/* A scheduler with one variable for the part, from 0, and perhaps one for their number. */
+/* A scheduler with one variable for the part, from 0, and perhaps another one for the number of
+ * parts. */
 static int ask_plain(const struct cli *cli, const char *index, const char *count, bool needs_count,
                      struct said *said)
 {
@@ -95,7 +97,7 @@ static int ask_plain(const struct cli *cli, const char *index, const char *count
     return status;
 }
 
-/* Asks all schedulers. Those that say something must say the same. */
+/* Looks for the variables of all schedulers. If several say something, they must say the same. */
 static int ask_all(const struct cli *cli, uint64_t n_given, struct said *out)
 {
     struct said said[4] = {{0}};
@@ -137,7 +139,7 @@ static int ask_all(const struct cli *cli, uint64_t n_given, struct said *out)
     return status;
 }
 
-/* Reads a number from 1 on that ends the text. */
+/* Reads a number, at least 1, after which the text ends. */
 static bool take_n(const char *text, uint64_t *n)
 {
     return cli_count(text, n) && *n > 0 && *n <= UINT32_MAX;

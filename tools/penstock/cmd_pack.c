@@ -21,9 +21,9 @@ struct pack_arguments {
     struct cli_pli pli;
     /* Annotations of others, which the Python package reads. */
     const char *coco, *paint, *bad_annotations;
-    const char *colours; /* a table of them: masks are pictures in colours */
-    const char *join;    /* a table with a row for each sample */
-    const char *from;    /* a function that makes a data set in Python */
+    const char *colours; /* file of a table of colours, for masks that are pictures in colours */
+    const char *join;    /* file of a table with a row for each sample */
+    const char *from;    /* name of a Python function that makes a data set */
     bool voc, citypersons, yolo, cvat, labelme, roboflow;
     int argc; /* number of all arguments as given */
     char **argv;
@@ -611,7 +611,7 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
             "sample a bad one, or be left out and listed"                                          \
     }
 
-/* Data sets that a function of the user's makes in Python. */
+/* Options for data sets that a Python function of the user's makes. */
 #define OWN_OPTIONS(a)                                                                             \
     CLI_GROUP("data sets of your own"),                                                            \
         {"join",                                                                                   \

@@ -1,7 +1,8 @@
-"""``python -m penstock.demo``: the whole way on images that it makes itself, in about half a minute.
+"""``python -m penstock.demo``: tries Penstock from analysis to training, on images that it makes itself, in about half a minute.
 
-It analyzes a training from a folder, plans, packs, trains from both, and reports. It needs numpy alone and no network; a plan
-needs HiGHS, too (``pip install 'penstock[plan]'``). What it writes lies in one temporary folder, which is removed at the end.
+It analyzes a training that reads a folder, plans, packs the folder, trains from the folder and from the packed data set, and
+reports. It needs numpy only, and no network; a plan also needs HiGHS (``pip install 'penstock[plan]'``). It writes into one
+temporary folder, which it removes at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = ["main"]
 
 CLASSES = {"dunes": (205, 160, 95), "forest": (60, 120, 70), "sea": (50, 105, 165), "town": (150, 130, 135)}
 HEIGHT, WIDTH, SIDE, BATCH = 288, 384, 64, 16
-_CELLS = 8  # of a picture's rows and columns, whose means the model sees
+_CELLS = 8  # a picture is divided into 8 x 8 cells, and the model sees the mean colour of each
 
 
 # Images ---------------------------------------------------------------------------------------------
@@ -78,7 +79,7 @@ def _make_images(folder: Path, per_class: int) -> int:
 
 
 class _Model:
-    """Softmax regression on the mean colours of a picture's cells: as small as a model can be, so that data are the limit."""
+    """Softmax regression on the mean colours of a picture's cells. The model is tiny, so that loading data is the limit."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -150,7 +151,7 @@ def _analyze(data: Path, budget: float) -> Any:
 
 
 def _plan(report: Any, file: Path) -> Path | None:
-    """Writes the plan. None: there is no HiGHS, or it cannot be used."""
+    """Writes the plan and returns its path. None: HiGHS is missing or cannot be used."""
     try:
         plan = ps.plan(report, cache=0)
     except ps.errors.UnsupportedError as error:
@@ -208,7 +209,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     try:
         yield path
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # a second Ctrl-C must not leave half of it
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # a second Ctrl-C must not stop the removal halfway
             signal.signal(number, signal.SIG_IGN)
         shutil.rmtree(path, ignore_errors=True)
 
@@ -218,7 +219,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the demo. Returns the exit status: 0, or 1 if something failed; a signal ends it by 128 and its number."""
+    """Runs the demo. Returns the exit status: 0, or 1 if something failed; after a signal, 128 plus its number."""
     parser = argparse.ArgumentParser(prog="python -m penstock.demo", description=__doc__)
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a new folder, where images, report and data set stay")
     parser.add_argument("--per-class", type=int, default=24, metavar="N", help="images in each of the four classes, 8 to 1000")

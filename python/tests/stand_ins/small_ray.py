@@ -1,8 +1,8 @@
 """Stands for Ray where it is not installed: the few classes of ray.data that penstock.ray uses, and tasks as processes' work.
 
 A block is a dict of numpy arrays. Read and write tasks go through pickle, as between Ray's machines, and run one after
-another in this process; a write task is one block. It has no cluster, no retries, no lost nodes and no Arrow: what it shows
-holds for our side of the border only. scripts/check_ray.py runs the same tests with the real one.
+another in this process; a write task is one block. It has no cluster, no retries, no lost nodes and no Arrow: tests with it prove
+only that our own code is right. scripts/check_ray.py runs the same tests with the real one.
 """
 
 from __future__ import annotations

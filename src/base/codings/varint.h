@@ -7,8 +7,8 @@
 
 enum { PSTI_VARINT_NBYTES_MAX = 10 };
 
-/* Reads a number of 64 bits from n bytes. Returns how many bytes it has; 0, and *value is 0: it
- * does not end within them, or has more than 64 bits. */
+/* Reads a number of 64 bits from n bytes. Returns how many bytes the number takes. Returns 0 and
+ * sets *value to 0 if the number does not end within the n bytes, or has more than 64 bits. */
 static inline size_t psti_varint(const uint8_t *bytes, size_t n, uint64_t *value)
 {
     uint64_t read = 0;

@@ -79,7 +79,8 @@ static bool is_empty(const struct psti_arrow_field *field)
     return field->type == PSTI_ARROW_NULL && !field->has_dictionary;
 }
 
-/* Says that a column is left out. Those of nulls are declared instead. */
+/* Reports that a column is left out. A column of type null is not reported here: it is declared as
+ * an empty one. */
 static void leave_out(const struct walk *walk, uint32_t i_field, const char *problem)
 {
     const struct psti_arrow_field *field = &walk->schema.fields[i_field];

@@ -55,7 +55,7 @@ static bool wants(const struct psti_parquet_column *column, const struct first_l
            (column->shape != PSTI_SHAPE_NUMBERS && !look->has_value);
 }
 
-/* Looks at the entries of a row group until both are known. */
+/* Looks at the entries of a row group until the first value and the first list are known. */
 static enum pst_status look_on(struct psti_parquet_cursor *cursor,
                                const struct psti_parquet_column *column, struct first_look *look,
                                struct pst_error *err)
@@ -101,7 +101,7 @@ static enum pst_status after_look(enum pst_status status, const struct pst_error
     return status;
 }
 
-/* Looks at the values of one row group after the other, until the first ones are known. */
+/* Looks at one row group after the other, until the first value and the first list are known. */
 static enum pst_status look_at_groups(const struct psti_parquet_file *file,
                                       struct psti_parquet_cursor *cursor,
                                       const struct psti_parquet_column *column,

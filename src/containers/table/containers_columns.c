@@ -33,12 +33,12 @@ struct psti_column_field {
     uint64_t classes;       /* a hash of the names of its classes; 0: it has none */
     int64_t n_stated;       /* classes, of which the field has none any more if a label is hidden */
     bool is_by_rule;        /* the user stated them */
-    bool is_unseen;         /* its type is a guess, and no file had a value to guess by yet */
+    bool is_unseen;         /* its type is only a guess: no file so far had a value to tell it by */
     uint32_t n_file;        /* of the last file that declared it, from 1 on */
 };
 
-/* What became of a rule: no column has its name, a column without values has, or it made a field
- * or left one out. */
+/* What became of a rule. UNUSED: no column has its name. USED_FOR_NOTHING: only a column without
+ * values has its name. USED: it made a field, or left one out. */
 enum rule_use { UNUSED = 0, USED_FOR_NOTHING, USED };
 
 struct psti_containers_columns {
@@ -47,7 +47,7 @@ struct psti_containers_columns {
     struct psti_field_sink sink;
     struct psti_walk_names names; /* of all columns that came up */
     enum rule_use *uses;          /* of each rule */
-    bool *was_empty;              /* [n_was_empty] of each name: a column without values */
+    bool *was_empty;              /* [n_was_empty], of each name: it had no values in a file */
     uint32_t n_was_empty;
     uint8_t of_sink[PST_MAX_FIELDS];
     struct psti_column_field fields[PST_MAX_FIELDS];
@@ -241,7 +241,8 @@ static void unshape(struct psti_containers_columns *columns, uint32_t i_sink,
     columns->sink.restate(columns->sink.writer, i_sink, &use->field);
 }
 
-/* Gives a field of bytes, of which no row has a value yet, the type of the first values. */
+/* The first values of a field of bytes have come, of which no row had one before: the field gets
+ * their type. */
 static void see(struct psti_containers_columns *columns, const struct pst_field *field,
                 uint32_t i_sink, struct psti_column_field *use)
 {
@@ -302,7 +303,7 @@ static void note(const struct psti_containers_columns *columns, enum pst_notice_
         columns->sink.note(columns->sink.writer, kind, name, why, n, first);
 }
 
-/* True if the column had no values in a file before. */
+/* True if the column had no values in an earlier file. */
 static bool was_empty(const struct psti_containers_columns *columns, uint32_t number)
 {
     return number < columns->n_was_empty && columns->was_empty[number];

@@ -83,19 +83,19 @@ enum pst_status psti_containers_columns_file(struct psti_containers_columns *col
 enum pst_status psti_containers_columns_add(struct psti_containers_columns *columns,
                                             const struct psti_column *column, uint32_t *i_field,
                                             struct pst_error *err);
-/* Says that a column of the file is left out, and why, unless a rule leaves it out. It may be said
- * before the file is begun. path: of the file, for the log. */
+/* Reports that a column of the file is left out, and why. Does nothing if a rule leaves it out. May
+ * be called before the file is begun. path: of the file, for the log. */
 void psti_containers_columns_leave_out(struct psti_containers_columns *columns, const char *path,
                                        const char *name, const char *why);
-/* Declares a column that has no value in this file, and no type. It is the field that the files
- * before have made of it; else it is left out, and a later file with values of it makes the field.
- * An int or float field that is made so late is left out, because the first rows lack values. Said
- * after the file is begun. */
+/* Declares a column that has no value in this file, and no type. If earlier files made a field of
+ * the column, it belongs to that field. Else it is left out, until a later file has values of it
+ * and makes the field. An int or float field that is made so late is left out, because the first
+ * rows lack values. Call after the file is begun. */
 enum pst_status psti_containers_columns_empty(struct psti_containers_columns *columns,
                                               const char *path, const char *name,
                                               struct pst_error *err);
-/* Says that n rows of the file are no samples; name: what they are. first: the first of them, NULL:
- * the file's path is said. */
+/* Reports that n rows of the file are no samples. name: what they are. first: the first of them;
+ * NULL: the file's path is reported. */
 void psti_containers_columns_note_rows(const struct psti_containers_columns *columns,
                                        const char *name, uint64_t n, const char *first);
 /* The type that values of the column have to be given with, after the user's rules: a text column

@@ -147,7 +147,7 @@ static enum pst_status read_header(struct csv *csv)
     return PST_OK;
 }
 
-/* True for 007: a number would lose the zeros, so it is a text. */
+/* True for a code such as 007: it stays a text, because a number would lose the zeros. */
 static bool is_code(const char *s, size_t n)
 {
     size_t i = n > 0 && (s[0] == '-' || s[0] == '+');

@@ -66,11 +66,11 @@ static void set_place(pst_loader *loader, uint64_t epoch, uint64_t start)
     loader->epoch.next_step = 0;
 }
 
-/* Goes on in the epoch under way, from a position on. Nothing runs. */
+/* Goes on in the epoch under way, from a position on. No read or work may be under way. */
 static void go_on_at(pst_loader *loader, uint64_t position)
 {
     set_place(loader, loader->epoch.number, position);
-    if (loader->epoch.n_steps == 0) { /* less is left than this rank takes part in */
+    if (loader->epoch.n_steps == 0) { /* the rest of the epoch has no step for this rank */
         loader->epoch.state.epoch = loader->epoch.number + 1;
         loader->epoch.state.position = 0;
     }
@@ -87,9 +87,10 @@ void psti_loader_go_on(pst_loader *loader)
     go_on_at(loader, loader->epoch.state.position);
 }
 
-/* True if all ranks together have delivered the epoch under way, or it has failed. A rank may have
- * had its own last batch while others still have one (no_epoch_padding). Its caller may not know
- * that yet, and then it goes on with the others. *position: where all ranks' next step begins. */
+/* True if all ranks together have delivered the epoch under way, or it has failed. Without padding
+ * (no_epoch_padding) a rank may have had its last batch while others still have one. If its caller
+ * has not got PST_END yet, the rank goes on with the others. *position: where all ranks' next step
+ * begins. */
 static bool is_over(const pst_loader *loader, uint64_t *position)
 {
     const struct psti_loader_epoch *epoch = &loader->epoch;

@@ -21,7 +21,7 @@ struct psti_loader_epoch {
     uint64_t n_bad, n_good;      /* samples of the epoch so far */
     struct pst_error last_bad;   /* set while an epoch has no good sample */
     bool begun, running, parked; /* parked: it waits until its group has answered */
-    bool ended;                  /* PST_END was returned; the caller's thread */
+    bool ended;                  /* pst_loader_next has returned PST_END; the caller's thread */
     bool closing;                /* the loader is being closed */
     bool failed;                 /* `failure` says why; the next epoch may begin */
     bool broken; /* pst_loader_set lost its memory: it can only be closed. The caller's thread */

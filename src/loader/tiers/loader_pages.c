@@ -2,10 +2,11 @@
  *
  * Reading an item of a page reads and decodes all of it. The last pages that a worker has decoded
  * stay here, so that other items of them are taken where they lie, without a read. They take at
- * most a part of host_memory, charged like all of it. A page stays while a row points into it; who
- * finds no room for another one does without.
+ * most a part of host_memory, charged like all of it. A page stays while a row points into it. If
+ * there is no room for another page, that page is not kept.
  *
- * One lock guards the table; no other is taken under it. Pages are copied without it. */
+ * One lock guards the table of pages; no other lock is taken under it. Pages are copied without the
+ * lock. */
 #include "loader/tiers/loader_tier.h"
 
 #include "loader/loader_handle.h"
@@ -21,18 +22,18 @@
 #define PAGES_PART 4 /* of host_memory */
 enum { PAGES_MAX = 256, STEP_NBYTES = 1 << 16 };
 
-/* Those that items lie in pages with. */
+/* The codings of pages that hold many items. */
 #define PAGE_CODINGS                                                                               \
     (UINT32_C(1) << PST_CODING_SNAPPY | UINT32_C(1) << PST_CODING_ZSTD |                           \
      UINT32_C(1) << PST_CODING_LZ4)
 
 struct psti_loader_page {
     uint32_t i_file;
-    uint64_t offset, nbytes; /* of the page in its file; decoded */
+    uint64_t offset, nbytes; /* offset of the page in its file; its decoded length */
     void *bytes;             /* NULL: it has no memory yet */
     uint64_t capacity;
     uint64_t used_at;
-    uint32_t n_users; /* rows that point into it, or the one that fills it */
+    uint32_t n_users; /* rows that point into it, or the worker that fills it */
     bool is_there;
 };
 
@@ -90,7 +91,7 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
 {
     struct psti_loader_pages *pages = loader->tiers.pages;
     struct pst_item *item = &source->item;
-    (void)err; /* a place that the page does not have is an error of who decodes it */
+    (void)err; /* a place outside of the page: whoever decodes the page reports it */
     if (!psti_dataset_item_is_paged(item) || source->asked || source->reads_shelf ||
         source->waits_shelf || item->page_offset > item->page_nbytes ||
         item->decoded_nbytes > item->page_nbytes - item->page_offset)
@@ -126,8 +127,8 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
     }
 }
 
-/* The page that was not used for the longest time, and that no row points into. The lock is held.
- */
+/* Of the pages into which no row points, returns the one that was used longest ago. The lock is
+ * held. */
 static struct psti_loader_page *find_oldest(struct psti_loader_pages *pages)
 {
     struct psti_loader_page *oldest = NULL;
@@ -139,7 +140,7 @@ static struct psti_loader_page *find_oldest(struct psti_loader_pages *pages)
     return oldest;
 }
 
-/* Gives a page memory of at least nbytes, within the limit. The lock is held. */
+/* Gives a page at least nbytes of memory, within the limit. The lock is held. */
 static bool give_memory(pst_loader *loader, struct psti_loader_page *page, uint64_t nbytes)
 {
     struct psti_loader_pages *pages = loader->tiers.pages;
@@ -164,13 +165,13 @@ static bool give_memory(pst_loader *loader, struct psti_loader_page *page, uint6
     return true;
 }
 
-/* Finds room for a page that is not there: a new one, while there is memory for it, or the oldest.
- * The lock is held. */
+/* Finds an entry for a page that is not in the table: a new entry while there is memory for it,
+ * else the one that was used longest ago. The lock is held. */
 static struct psti_loader_page *make_room(pst_loader *loader, const struct pst_item *item)
 {
     struct psti_loader_pages *pages = loader->tiers.pages;
     if (item->page_nbytes > pages->nbytes_max || find(pages, item))
-        return NULL; /* it is too large, or another worker has decoded it, too */
+        return NULL; /* it is too large, or another worker has put it there */
     struct psti_loader_page *page = NULL;
     if (pages->n < PAGES_MAX && give_memory(loader, &pages->list[pages->n], item->page_nbytes))
         page = &pages->list[pages->n++];

@@ -6,8 +6,9 @@
 
 struct pst_item;
 
-/* Keeps a copy of a page that a worker has decoded, if there is room. item: one in this page, as
- * the data set gave it; of another kind: nothing is done. decoded: the page. Any worker. */
+/* Keeps a copy of a page that a worker has decoded, if there is room. item: an item in this page,
+ * as the data set gave it. If it lies in no compressed page, nothing is done. decoded: the bytes of
+ * the page. Any worker. */
 void psti_loader_pages_keep(pst_loader *loader, const struct pst_item *item, const void *decoded);
 
 #endif

@@ -34,7 +34,7 @@ def function_of(text: str) -> Callable[..., Any]:
 
 
 def _install(missing: str, module: str) -> str:
-    """Returns how a module that is not there is installed; "": the module is the user's own."""
+    """Returns how to install a missing module; "" if the module is the user's own."""
     if missing in ("", module) or module.startswith(missing + "."):
         return f"; modules are looked for in {os.getcwd()} first"
     package = missing.partition(".")[0]

@@ -267,9 +267,9 @@ def _has_torch() -> bool:
     """True if torch is installed and can be imported. Imports it, so that no other import before or after changes the answer."""
     try:
         found = importlib.util.find_spec("torch")
-    except ValueError:  # a module that was put in its place and has no __spec__
+    except ValueError:  # a module without __spec__ was put into sys.modules in torch's place
         found = None
-    # A folder of that name in the working directory is found as a package without an origin.
+    # A mere folder named torch in the working directory is found, too: as a package without an origin.
     if "torch" not in sys.modules and (found is None or found.origin is None):
         return False
     try:
@@ -278,7 +278,7 @@ def _has_torch() -> bool:
         if error.name == "torch":  # sys.modules["torch"] is None
             return False
         cause: Exception = error
-    except Exception as error:  # libraries of other versions: ImportError, OSError, RuntimeError, AttributeError
+    except Exception as error:  # torch's libraries do not fit: ImportError, OSError, RuntimeError, AttributeError
         cause = error
     _warn_once("torch", f'torch is installed and cannot be imported, so output="auto" gives numpy arrays: {cause}')
     return False
@@ -317,10 +317,10 @@ def pin(given: Any, device: str) -> int:
         raise ArgumentError(f"pin_memory is for batches in host memory: those of device={device!r} lie on the GPU")
     if given is True:
         try:
-            _native.cuda_info(0)  # page-locked memory needs the driver and a GPU, and no kernels
+            _native.cuda_info(0)  # fails if there is no driver or no GPU; page-locked memory needs both, but no kernels
         except UnsupportedError as error:
             _warn_once("pin_memory", f"pin_memory=True has no effect here, batches are in plain memory: {error.text}")
-            given = "auto"  # counts in stats()["fallbacks"]["pin"] what is plain
+            given = "auto"  # "auto" counts batches in plain memory: stats()["fallbacks"]["pin"]
     return PINS[given]
 
 

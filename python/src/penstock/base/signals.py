@@ -20,8 +20,8 @@ def handled() -> list[int]:
 
 @contextlib.contextmanager
 def blocked() -> Iterator[set[int | signal.Signals]]:
-    """Lets signals wait while something is started: an exception of a handler in the middle of it would be lost, or leave a
-    thread or process that nobody knows. Gives the signals that were blocked before."""
+    """Blocks signals while a thread or process is started. If a handler raised an exception in the middle of that, the exception
+    would be lost, or the thread or process would run on unknown to anybody. Yields the signals that were blocked before."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, handled())

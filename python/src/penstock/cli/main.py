@@ -159,7 +159,7 @@ def _usual_of(given: argparse.Namespace, accelerator: Any) -> usual.Usual:
         ignore_labels=given.ignore_labels,
         split=given.split,
         members=members_of(given.members),
-        output="auto" if given.train else "numpy",  # only a step looks at batches: nothing else needs the import of torch
+        output="auto" if given.train else "numpy",  # only --train looks into batches, so only then is torch imported
     )
 
 

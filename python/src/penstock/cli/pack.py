@@ -1,5 +1,5 @@
 """The verb pack where Python reads the source: annotations of others, --coco to --roboflow, and data sets of the user's own,
---from. The program has checked the options; what goes without them was refused there."""
+--from. The C program has checked the options, and has refused those that came without the option to which they belong."""
 
 from __future__ import annotations
 

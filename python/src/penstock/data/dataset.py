@@ -343,7 +343,7 @@ class Dataset:
 
     @functools.cached_property
     def _about(self) -> notebook.About:
-        """What notebooks show of fields besides their values."""
+        """What notebooks need to know about fields besides their values."""
         names = {field.name: self.class_names(field.name) for field in self._fields if field.n_classes}
         label = next((field.name for field in self._fields if field.type == "int"), None)
         return notebook.About({name: found for name, found in names.items() if found}, {}, label)

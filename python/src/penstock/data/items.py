@@ -1,4 +1,4 @@
-"""Bytes that one item stands for: of a page of a table, which holds many items, its share."""
+"""How many bytes count for one item. A page of a table holds many items, and each counts for its share of the page."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def share_nbytes(item: Mapping[str, Any]) -> int:
-    """Returns the stored bytes of an item. Of a page that is compressed with many items it is this item's part, by lengths; the
-    parts of all items are the page.
+    """Returns the stored bytes of an item. If a page with many items is compressed as a whole, this is the item's share of the
+    compressed page, by lengths. The shares of all items add up to the page.
 
     item: what :meth:`Dataset.item` says.
     """
@@ -17,5 +17,5 @@ def share_nbytes(item: Mapping[str, Any]) -> int:
 
 
 def kept_nbytes(item: Mapping[str, Any]) -> int:
-    """Returns the bytes that a cache keeps of an item: as it is stored; of one in a page its own, decoded."""
+    """Returns the bytes that a cache keeps of an item: the stored ones; of an item in a page, its own decoded ones."""
     return int(item["decoded_nbytes"] if item["page_nbytes"] else item["nbytes"])

@@ -14,8 +14,9 @@ COLORS = (
     (0, 214, 214), (255, 128, 192), (168, 224, 0), (255, 144, 32), (128, 128, 255),
 )  # fmt: skip
 
-# Text has the colour of the page around it, and lines are half transparent, so that both suit any theme. Colours that must
-# differ are light or dark by the theme of JupyterLab, VS Code or Colab; without one by the browser's setting.
+# Text takes its colour from the page around it, and lines are half transparent, so both suit any theme. Colours that must be told
+# apart have a light and a dark set. The theme of JupyterLab, VS Code or Colab chooses the set; elsewhere the browser's setting
+# does.
 _LIGHT = "--good:#1f7a4d;--bad:#b3261e;--c1:#1f7a4d;--c2:#8250b8;--c3:#c4590c;--c4:#1666b5;--c5:#7a8593"
 _DARK = "--good:#53c78f;--bad:#ff8a80;--c1:#53c78f;--c2:#b794e6;--c3:#f09a5b;--c4:#6cb2f2;--c5:#8b98a7"
 _LIGHT_THEMES = ('[data-jp-theme-light="true"]', ".vscode-light", 'html[theme="light"]')
@@ -58,7 +59,8 @@ def framed(inner: str) -> str:
 
 
 def plain(text: str, most: int = _TEXT) -> str:
-    """Returns a text of the data, cut, without characters that cannot be printed: they would change what stands around it."""
+    """Returns a text of the data, cut to a length. Characters that cannot be printed are replaced: they would change what is around
+    the text."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
@@ -83,13 +85,13 @@ def color(i: int) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Returns boxes, each with a name and what it is."""
+    """Returns a row of boxes, each with a name and its value."""
     boxes = "".join(f"<div><span>{escape(name)}</span><b>{escape(text)}</b></div>" for name, text in pairs)
     return f'<div class="facts">{boxes}</div>'
 
 
 def details(title: str, inner: str) -> str:
-    """Returns what is shown on demand."""
+    """Returns HTML that is shown only when the user opens it."""
     return f"<details><summary>{escape(title)}</summary>{inner}</details>"
 
 

@@ -2,8 +2,8 @@
 
 A file has splits. A split is a data set (``path``), data sets with weights (``blend``, in the first version of the format
 ``datasets``), or data sets that come several times an epoch (``blend_epochized``). A path may be another such file. A subset is a
-range of a data set's samples; one around several of them is a range of each. What is not read is refused with its name and line,
-because leaving it out would give other samples than Energon.
+range of a data set's samples. A subset of a map with several data sets is that range of each of them. What is not read is refused
+with its name and line, because leaving it out would give other samples than Energon.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from .mixture_weights import rule as check_rule
 
 _DEEPEST = 16  # files within files
 _BLENDS = {"MetadatasetV2": ("blend", "blend_epochized"), "Metadataset": ("datasets",)}
-# Keys that may stand there with these values, which say what is done in any case.
+# Keys that are allowed with just these values: they ask for what is done anyway.
 _USUAL = {"dataset_config": "dataset.yaml", "split_config": "split.yaml", "shuffle_over_epochs_multiplier": "1"}
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%")
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?")
 
 
 class Range(NamedTuple):
-    """Where a subset begins and ends: parts of a data set, or numbers of samples."""
+    """Where a subset begins and ends: as parts of the whole data set (is_relative), or as numbers of samples."""
 
     first: float
     end: float
     is_relative: bool
 
     def of(self, n: int) -> range:
-        """Returns the numbers of a data set of n samples. Parts are rounded down."""
+        """Returns the sample numbers of the range, in a data set of n samples. Parts are rounded down."""
         scale = n / 100 if self.is_relative else 1
         return range(min(n, int(self.first * scale)), min(n, int(self.end * scale)))
 
 
 class _Reader:
-    """Reads one metadataset and those that it names. options: of every mixture that is made."""
+    """Reads one metadataset and those that it names. options: for each mixture that is made."""
 
     def __init__(self, make: Any, options: dict[str, Any], rule: dict[str, Any]) -> None:
         self._make = make
@@ -67,7 +67,8 @@ class _Reader:
     def _entry(
         self, node: Node, split: str, ranges: Sequence[Range], depth: int, blends: Sequence[str], more: Sequence[str]
     ) -> Any:
-        """Returns what a map with a path or a blend stands for. more: keys that whoever has the map reads."""
+        """Returns the data set or mixture that a map with a path or a blend describes. more: keys of the map that the caller
+        reads."""
         entry = node.value
         if not isinstance(entry, dict):
             raise node.fault("a map is expected, with path: or one of " + ", ".join(f"{name}:" for name in blends))
@@ -121,7 +122,7 @@ class _Reader:
 
 
 def _refuse(entry: dict[str, Node], known: Sequence[str]) -> None:
-    """Raises CorruptError for a key that is not read, or a value that says something else than what is done."""
+    """Raises CorruptError for a key that is not read, and for a value that asks for something else than what is done."""
     for key, node in entry.items():
         if key not in known:
             raise node.fault(f"the key {key!r} is not read here: {', '.join(known)} are")

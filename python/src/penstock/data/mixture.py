@@ -109,14 +109,15 @@ class Mixture(Dataset):
     ) -> Mixture:
         """Reads a metadataset of Megatron-Energon, a YAML file with ``splits``, as a mixture.
 
-        ``blend`` has weights, ``blend_epochized`` has data sets that come several times an epoch, ``subset`` a range. Paths count
-        from the file's folder: folders that Energon prepared, other metadatasets, or whatever :class:`Dataset` opens.
-        CorruptError: the file has something else, such as ``join`` or ``subflavors``; the text has the key and its line.
+        ``blend`` gives data sets weights. ``blend_epochized`` gives the number of times that each comes in an epoch. ``subset`` is
+        a range of samples. A path is relative to the file's folder, and means a folder that Energon prepared, another metadataset,
+        or whatever :class:`Dataset` opens.
+        CorruptError: the file has a key that is not read, such as ``join`` or ``subflavors``; the text names the key and its line.
 
         Args:
             path: the file.
             split: a name under ``splits``.
-            fields, lacking, stop, quota: as for :class:`Mixture`; ``stop`` and ``quota`` where there is a blend.
+            fields, lacking, stop, quota: as for :class:`Mixture`; ``stop`` and ``quota`` count only if there is a blend.
         """
         from . import metadataset
 
@@ -180,7 +181,7 @@ class Mixture(Dataset):
         return {**found, "weights": weights, "stop": self._rule.stop, "quota": self._rule.quota}
 
     def _shares(self, weights: Any = None) -> list[_weights.Share]:
-        """Returns the shares of a mixture with weights, by other weights if they are given."""
+        """Returns the shares of a mixture with weights; by `weights` if they are given, else by its own."""
         names = [self._name_of(i) for i in range(len(self._sources))]
         given = self._rule.weights if weights is None else _weights.numbers(weights, names, self._names is None)
         return _weights.shares(self, given or ())

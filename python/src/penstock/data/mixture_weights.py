@@ -25,13 +25,13 @@ class Rule(NamedTuple):
     quota: int | str
 
     def to_options(self, batch_size: int) -> dict[str, int]:
-        """Returns the C library's options beside the weights."""
+        """Returns the options of the C library that go with the weights."""
         quota = batch_size if self.quota == "batch" else _QUOTA_EPOCH if self.quota == "epoch" else int(self.quota)
         return {"source_quota": quota, "source_stop": STOPS.index(self.stop)}
 
 
 def rule(weights: Any, stop: Any, quota: Any, names: Sequence[str], numbered: bool) -> Rule:
-    """Checks the arguments of a mixture whose sources have these names; numbered: they were given as a list."""
+    """Checks the arguments of a mixture whose sources have these names; numbered: the user gave the sources as a list."""
     options.choice("stop", stop, STOPS)
     if isinstance(quota, str):
         options.choice("quota", quota, QUOTAS)
@@ -79,7 +79,7 @@ def _number(value: Any, name: str) -> float:
 
 
 class Share(NamedTuple):
-    """Samples of a mixture that have one weight together: those from number `first` on, `n` of them."""
+    """`n` samples of a mixture, from number `first` on, that share one weight."""
 
     name: str
     first: int
@@ -88,8 +88,8 @@ class Share(NamedTuple):
 
 
 def shares(mixture: Any, weights: Sequence[float], first: int = 0, scale: float = 1, prefix: str = "") -> list[Share]:
-    """Returns the shares of a mixture's sources by these weights; their sum is `scale`. A source that is a mixture with weights
-    has several: its own weights divide its share."""
+    """Returns the shares of a mixture's sources by these weights; their sum is `scale`. A source that is itself a mixture with
+    weights has several shares: its own weights divide what it gets."""
     found: list[Share] = []
     for i, (source, weight) in enumerate(zip(mixture._sources, weights, strict=True)):
         name, part = prefix + mixture._name_of(i), weight / sum(weights) * scale
@@ -109,12 +109,12 @@ def is_weighted(dataset: Any) -> bool:
 
 
 def unweighted(dataset: Any) -> Any:
-    """Returns the data set; of a mixture with weights the same samples, each once."""
+    """Returns the data set; of a mixture with weights, a mixture that gives each of its samples once."""
     return dataset._unweighted() if is_weighted(dataset) else dataset
 
 
 def check_filled(found: Sequence[Share], view: Any) -> None:
-    """Raises ArgumentError if a source has a weight and no sample, or none in the view, an array of numbers of samples."""
+    """Raises ArgumentError if a source has a weight but no sample, or no sample in the view. view: array of sample numbers."""
     import numpy as np
 
     counts = [share.n for share in found]

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 SIDE = 192  # pixels of a picture's longer side
 MOST = 8  # pictures
-SHAPES = 100  # boxes or keypoints of a picture
+SHAPES = 100  # boxes or keypoints that are drawn on a picture
 _BOX_LABELS = ("labels", "box_labels", "classes", "names", "categories", "category")
 
 
 @dataclass(frozen=True)
 class About:
-    """What a data set or a loader knows of fields, and their arrays do not.
+    """What a data set or a loader knows about fields and their arrays do not tell.
 
-    class_names: of fields with labels. rates: samples/s of sounds. label: the int field that a caption names.
+    class_names: of fields with labels. rates: samples/s of sounds. label: the int field whose value captions show.
     """
 
     class_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -166,7 +166,7 @@ def figure(image: Any, caption: str, mask: Any = None, boxes: Any = None, points
 def _short(value: Any) -> str:
     if isinstance(value, str):
         return plain(value)
-    # The text of a container that is as long as a data set would be made whole.
+    # repr() would make the whole text, even of a list as long as a data set.
     if isinstance(value, (list, tuple, dict, set)) and len(value) > ROWS:
         return f"{len(value):,} values"
     return plain(repr(value))
@@ -187,7 +187,7 @@ def _describe(value: Any) -> tuple[str, str]:
 
 
 def _named(names: Sequence[str] | None, label: Any) -> str:
-    """Returns the name of a class by its number, else the number or the text itself."""
+    """Returns the name of the class with this number; if there is none, the number or the text itself."""
     if names is not None and not isinstance(label, str):
         number = int(label)
         return names[number] if 0 <= number < len(names) else str(number)
@@ -238,7 +238,7 @@ class _Fields(dict[str, Any]):
         try:
             given = {key: self[name] if row is None else self[name][row] for key, name in names.items() if name is not None}
             return figure(pixels, caption, **given, labels=_box_labels(self, row, self.about))
-        except Exception:  # what belongs to the picture was replaced by something else
+        except Exception:  # the user has replaced boxes, masks or points by other values
             return figure(pixels, caption)
 
     def _sound(self, caption: str, row: int | None) -> str:
@@ -262,7 +262,7 @@ class _Fields(dict[str, Any]):
         try:
             rows = [(plain(str(name)), self.kinds.get(name, ""), *_describe(value)) for name, value in self.items()]
             return framed(pictures + table(plain(self.title, 200), ("field", "type", "value", ""), rows))
-        except Exception as error:  # of a value that cannot even be described
+        except Exception as error:  # raised by a value that cannot even be described
             return f"<div>{escape(plain(f'{type(self).__name__}: {error}', 200))}</div>"
 
 

@@ -34,7 +34,7 @@ def _one_path(source: Paths) -> str:
 
 
 def _alone(text: str, others: Mapping[str, Any]) -> None:
-    """Refuses arguments that were given and have no meaning here."""
+    """Refuses arguments that the user gave and that have no meaning for this source."""
     if wrong := [name for name, value in others.items() if value]:
         raise ArgumentError(f"{text} {', '.join(wrong)}")
 
@@ -225,7 +225,7 @@ def _pack_files(
     progress: Progress | None,
     skip: bool,
 ) -> PackReport:
-    """Packs what the library reads itself."""
+    """Packs sources that the C library reads itself."""
     labels, masks, split, rules = reading
     forms, mask_forms, plan = storing
     bad: list[dict[str, Any]] = []

@@ -33,7 +33,7 @@ from .writer import Writer
 
 @dataclass
 class Ready:
-    """A sample on its way to the writer. `jpegs`: bytes of the JPEGs that came, by field."""
+    """A sample on its way to the writer. `jpegs`: by field, the bytes of JPEGs as the source gave them."""
 
     name: str
     values: dict[str, Any]
@@ -48,19 +48,19 @@ class Packable(Protocol):
 
     place: str  # which errors and reports name
     notices: list[dict[str, Any]]
-    early: list[str]  # what was left out of the files as a whole
+    early: list[str]  # notices about files that were left out as a whole
 
     def names(self) -> Sequence[str]:
         """The samples, in the order in which they are stored."""
 
     def begin(self, name: str) -> Callable[[Writer], Ready]:
-        """Begins a sample, in the calling thread. What it returns is called in any thread."""
+        """Begins a sample, in the calling thread. Returns a function that prepares the sample; any thread may call that."""
 
     def located(self, error: PenstockError, name: str) -> PenstockError:
-        """Returns an error of the writer that names the sample."""
+        """Returns the writer's error with the name of the sample in its text."""
 
     def close(self) -> None:
-        """Ends what is under way, so that no thread waits for it any longer."""
+        """Ends the reads that are under way, so that no thread goes on waiting for one."""
 
 
 @dataclass
@@ -94,7 +94,7 @@ class _DiskError(StorageError):
     """The destination cannot be written."""
 
 
-# What may be wrong with a sample alone.
+# The errors that may concern one sample alone; after any other the run ends.
 _SAMPLE_FAULTS = (
     ArgumentError, CorruptError, ExistsError, FunctionError, LimitError, NotFoundError, StorageError, UnsupportedError,
 )  # fmt: skip

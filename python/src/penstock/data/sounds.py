@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     Sound = npt.NDArray[np.float32]
 
-MOST = 48_000  # samples of a WAV, of 2 bytes each
+MOST = 48_000  # samples of a WAV at most, of 2 bytes each
 _RATE_LEAST = 16_000  # samples/s that a WAV keeps
-_CHANNELS_MOST = 8  # more rows than that are no channels, but bands of a spectrogram
-_DECODED_MOST = 1 << 20  # samples of a file that are decoded
+_CHANNELS_MOST = 8  # an array with more rows has bands of a spectrogram, not channels
+_DECODED_MOST = 1 << 20  # how many samples of a file are decoded at most
 _WIDTH, _HEIGHT = 192, 48  # pixels of the curve
 
 
@@ -48,7 +48,7 @@ def _of_array(value: Any) -> Sound | None:
 
 
 def wav(sound: Sound, rate: int) -> bytes:
-    """Returns a WAV of 16 bits and one channel: the beginning of a sound, at a lower rate where that is high."""
+    """Returns the beginning of a sound as a WAV of 16 bits and one channel. A high rate is lowered."""
     import numpy as np
 
     step = max(rate // _RATE_LEAST, 1)

@@ -9,8 +9,8 @@ from typing import Any
 from ..base.units import amount, duration, percent, size
 from .markup import bar, details, facts, framed, plain, table
 
-_STALL_MIN = 0.02  # below this share of the time a training is fed
-# What a stage is, its colour, and what helps where a step waits for it.
+_STALL_MIN = 0.02  # if the training waits for less than this share of the time, it is fed
+# For each stage: its name in words, its colour, and what helps if steps wait for it.
 _STAGES = {
     "fetch": ("reading", 3, "faster storage, a cache, or smaller forms (penstock pack)"),
     "decode": ("decoding", 2, "more cores, or forms that decode faster (penstock pack)"),
@@ -25,7 +25,7 @@ _STAGES = {
 
 
 def _get(stats: Any, *path: str) -> Any:
-    """Returns a member; 0 where it is missing: statistics of other versions are shown, too."""
+    """Returns a member of the statistics, 0 if it is missing: the page also shows statistics that another version made."""
     for name in path:
         stats = stats.get(name) if isinstance(stats, Mapping) else None
     return 0 if stats is None else stats
@@ -37,7 +37,7 @@ def _number(stats: Any, *path: str) -> float:
 
 
 def _steps(stats: Any) -> str:
-    """The last steps if there are any, else those of the epoch."""
+    """The name of the member to show: the last steps if there are any, else all steps of the epoch."""
     return "window" if _number(stats, "step", "window", "steps") else "epoch"
 
 
@@ -99,7 +99,7 @@ def _bars(stats: Any) -> str:
 
 
 def _wrong(stats: Any) -> Iterator[str]:
-    """Gives a sentence for each thing that should not be, or that one would not expect."""
+    """Gives a sentence for each thing that is wrong, or that a user would not expect."""
     for path, words in (
         (("samples", "bad"), "bad samples were left out or replaced: loader.quarantine lists them"),
         (("samples", "replaced"), "samples stand in for bad ones"),
@@ -125,7 +125,8 @@ def _wrong(stats: Any) -> Iterator[str]:
 
 
 def _rows(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Gives the numbers of a member, those of its members with their names before them. Zeros and empty texts are left out."""
+    """Gives the numbers of a member and of the members in it, each with the names that lead to it. Zeros and empty texts are left
+    out."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from _rows(f"{name} {key}".strip().replace("_", " "), part)

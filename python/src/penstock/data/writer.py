@@ -177,7 +177,8 @@ class Writer:
                 raise ArgumentError(f"field {field!r}: {error}", dataset=self._path) from None
             except PenstockError as error:
                 raise in_field(error, field) from None
-            except (TypeError, ValueError, OverflowError) as error:  # of what turns a value into a number, text or array
+            # raised where a value becomes a number, text or array
+            except (TypeError, ValueError, OverflowError) as error:
                 raise ArgumentError(f"field {field!r}: {type(kind).__name__}: {error}", dataset=self._path) from None
             kept.extend((field, reason) for reason in reasons)
         return values, kept

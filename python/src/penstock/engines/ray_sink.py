@@ -22,8 +22,8 @@ __all__ = ["Sink", "write"]
 
 
 class _Part(NamedTuple):
-    """What one write task gives: its number among the tasks, the folder of its data set, how many samples are there, and
-    whether they have names of their own."""
+    """The result of one write task: the number of the task, the folder of the data set that it wrote, the number of samples in it,
+    and whether the samples have names of their own."""
 
     number: int
     folder: str
@@ -37,17 +37,18 @@ class Sink(ray_data.Datasink):
     Each write task writes a part into a folder of its own beside the destination, on a file system that all nodes see.
     When all are done, the process that asked for the write copies the parts, in the order of tasks, and renames the
     result: until then there is nothing at the destination. A task that Ray runs again, or twice, adds no sample twice.
-    After an error nothing is left; if the asking process is killed, the folder ``.NAME.ray-...`` is, which may be removed.
+    After an error nothing is left. If the asking process is killed, the folder ``.NAME.ray-...`` is left, and you may remove it.
 
     Args:
         path: the directory to make; it must not exist, or must be empty.
         schema: as for :class:`penstock.Writer`; each column is a field. Or a data set (open, or its path) whose fields the
-            new one gets: classes, types, and what masks and boxes were made for; images keep the form of their bytes.
+            new one gets: classes, types, and what masks and boxes were made for; images keep the form in which their bytes are
+            stored.
         name: the column with the samples' names, which must differ. It may be missing, as with None: then the samples get
             their numbers as names.
         shard_size, commit_size: as for :class:`penstock.Writer`.
 
-    Values are those that :class:`penstock.Writer` takes. A str of a field :class:`penstock.Json` is text of JSON, as
+    Values are those that :class:`penstock.Writer` takes. In a field :class:`penstock.Json` a str is taken as JSON text, as
     :class:`Source` delivers it.
     """
 
@@ -79,13 +80,13 @@ class Sink(ray_data.Datasink):
         return True
 
     def on_write_start(self, *_: Any, **__: Any) -> None:
-        """Makes the folder of parts. Arguments of newer releases of Ray have no effect."""
+        """Makes the folder of parts. Newer releases of Ray pass more arguments, which have no effect."""
         self._refuse_existing()
         os.mkdir(self._staging)
 
     def write(self, blocks: Iterable[Any], ctx: Any) -> _Part | None:
         """Writes the rows of one task into a data set of its own; None: there were none."""
-        # Not makedirs: without the folder above the write is over, and this run of the task is one too many.
+        # mkdir, not makedirs: if the parent folder is gone, the whole write has ended, and this run of the task comes too late.
         folder = f"task-{ctx.task_idx:08d}-{uuid.uuid4().hex}"
         path = os.path.join(self._staging, folder)
         try:
@@ -130,7 +131,7 @@ class Sink(ray_data.Datasink):
                 yield None if name is None else str(name), sample
 
     def on_write_complete(self, write_result: Any) -> None:
-        """Makes the data set of the parts of the tasks' last runs."""
+        """Makes one data set of the parts. For a task that ran several times, Ray reports only the last run."""
         try:
             self._commit([part for part in write_result.write_returns if part is not None], write_result.num_rows)
         finally:
@@ -182,7 +183,7 @@ def _specs(schema: Any) -> dict[str, FieldSpec]:
             raise ArgumentError("schema says which fields the data set has; it is empty")
         return {name: spec(name, given) for name, given in schema.items()}
     dataset = schema if isinstance(schema, Dataset) else Dataset(schema)
-    # Images come as one file each, whatever number of variants the fields have there.
+    # Rows have one file for each image, however many variants the fields of that data set have.
     fields = [{**field, "n_variants": 1} for field in dataset._native.fields()]
     specs = {field["name"]: spec_on_disk(field, dataset.class_names(field["name"])) for field in fields}
     for name, field in dataset.fields.items():
@@ -200,7 +201,8 @@ def _parsed(field: str, text: str) -> Any:
 
 
 def _copy(dataset: Dataset, writer: Writer, is_named: bool) -> None:
-    """Adds all samples of a data set as they are stored, with their names or their numbers here."""
+    """Adds all samples of a data set as they are stored. A sample keeps its name, or its number in the new data set becomes its
+    name."""
     fields = list(enumerate(dataset.fields.values()))
     for i in range(len(dataset)):
         values: dict[str, list[_Value | None]] = {}

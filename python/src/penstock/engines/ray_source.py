@@ -45,11 +45,11 @@ class Source(ray_data.Datasource):
         return "Penstock"
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """Returns about how much memory all rows take, by some of them."""
+        """Estimates the memory of all rows, from the sizes of a few."""
         return self._rows.nbytes(self._probed)
 
     def get_read_tasks(self, parallelism: int, *_: Any, **__: Any) -> list[Any]:
-        """Returns at most `parallelism` tasks. Further arguments of newer releases of Ray have no effect."""
+        """Returns at most `parallelism` tasks. Newer releases of Ray pass more arguments, which have no effect."""
         schema = block.BlockAccessor.for_block(_block(self._rows, self._probed)).schema() if self._probed else None
         tasks = []
         for part in self._rows.ranges(max(1, parallelism)):
@@ -85,7 +85,7 @@ def _block(part: Rows, rows: Sequence[dict[str, Any]]) -> Any:
             columns[column] = np.array(values, np.int64 if field.type == "int" else np.float64)
         elif field is not None and field.type == "array" and field.shape:
             columns[column] = np.stack(values)
-        else:  # an array of objects also where all have one shape, so that all blocks have one type
+        else:  # an array of objects even if all values have one shape, so that the column has one type in all blocks
             columns[column] = np.empty(len(values), object)
             for i, value in enumerate(values):
                 columns[column][i] = value

@@ -1,4 +1,4 @@
-"""What is used of Ray, or words that say how to install it."""
+"""Imports the modules of Ray that this package uses. If Ray is missing, the error says how to install it."""
 
 from __future__ import annotations
 

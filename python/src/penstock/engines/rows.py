@@ -11,14 +11,14 @@ from ..data import pli
 from ..data.dataset import Dataset, Field
 from ..errors import ArgumentError
 
-TARGET_NBYTES = 64 << 20  # of a range, where nobody says how many there are
-PROBED = 8  # samples by which the size of all is estimated
+TARGET_NBYTES = 64 << 20  # size of a range, where the user does not say how many ranges there are
+PROBED = 8  # number of samples that are read to estimate the size of all
 
 
 class Rows:
-    """Samples start to stop of a data set, as dicts of their columns.
+    """The samples of a data set from number `start` to `stop`, each as a dict of its columns.
 
-    Pickles with the data set, which must be the same one where it is opened again (:class:`Dataset`).
+    Can be pickled: the data set is then opened again by its path, and must be the same one there (:class:`Dataset`).
 
     Args:
         dataset: open, or a path.
@@ -34,7 +34,7 @@ class Rows:
         fields = self.dataset.fields
         chosen = list(fields) if columns is None else list(options.words(columns) or ())
         for column in chosen:
-            self.dataset._place(column)  # reports one that is not there
+            self.dataset._place(column)  # raises the error if there is no such field
         if len(set(chosen)) != len(chosen) or not (chosen or name):
             raise ArgumentError(f"columns names each field once, and one or more: {chosen}", dataset=self.dataset.path)
         if name in chosen:
@@ -55,7 +55,7 @@ class Rows:
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
         part.start, part.stop = start, stop
-        if self.dataset._indices is not None:  # a task gets its own indices of a view, not all
+        if self.dataset._indices is not None:  # of a view's indices, a task gets only those of its own range
             part.dataset = self.dataset.subset(slice(start, stop))
             part.start, part.stop = 0, stop - start
         return part
@@ -76,9 +76,9 @@ class Rows:
             item = dataset.item(i, field.name)
             if not item["present"]:
                 return None
-            if field.type == "json":  # its text, because values of several types make no column
+            if field.type == "json":  # JSON stays text: a column cannot hold values of several types
                 return dataset.read(i, field.name).decode() or None
-            # Raw pixels, and a PLI that is to be turned, are no file that shows the picture.
+            # Raw pixels are no file, and a PLI file that still has to be turned would show the picture in the wrong orientation.
             if item["form"] != "raw" and (item["form"] != "pli" or item["orientation"] <= 1):
                 return dataset.read(i, field.name, original=True)
         sample = dataset._sample(i)
@@ -86,16 +86,16 @@ class Rows:
         return pli.encode(value, tier="fast") if is_picture and not self.decode else value
 
     def probed(self) -> list[dict[str, Any]]:
-        """Returns some rows, spread over all."""
+        """Returns a few rows from all over the range, from which sizes are estimated."""
         n = min(PROBED, len(self))
         return [self.row(self.start + len(self) * i // n) for i in range(n)]
 
     def nbytes(self, rows: Sequence[dict[str, Any]]) -> int:
-        """Returns about how much memory all rows take, by some of them."""
+        """Estimates the memory of all rows, from the sizes of the given ones."""
         return sum(map(row_nbytes, rows)) * len(self) // max(1, len(rows))
 
     def count(self, rows: Sequence[dict[str, Any]], wanted: int | None) -> int:
-        """Returns the number of ranges: `wanted`, or by the estimated size."""
+        """Returns the number of ranges: `wanted`, or one that follows from the estimated size."""
         if wanted is not None:
             return options.count("the number of ranges", wanted, 1, 1 << 20)
         return max(1, math.ceil(self.nbytes(rows) / TARGET_NBYTES))

@@ -18,7 +18,7 @@ except ImportError as error:
 __all__ = ["Source", "register"]
 
 _OPTIONS = ("path", "columns", "decode", "name", "partitions", "labels", "split")
-# The smallest type of Spark, which has no unsigned ones, that holds each value.
+# By dtype, the smallest type of Spark that holds each of its values. Spark has no unsigned types.
 _ELEMENTS = {
     "bool": types.BooleanType, "int8": types.ByteType, "uint8": types.ShortType, "int16": types.ShortType,
     "uint16": types.IntegerType, "int32": types.IntegerType, "uint32": types.LongType, "int64": types.LongType,
@@ -99,7 +99,7 @@ class _Reader(datasource.DataSourceReader):
         return [_Partition(part) for part in self._rows.ranges(n)]
 
     def read(self, partition: datasource.InputPartition) -> Iterator[tuple[Any, ...]]:
-        if not isinstance(partition, _Partition):  # Spark asks for None where there is no partition
+        if not isinstance(partition, _Partition):  # Spark passes None if there are no partitions
             return
         rows: Rows = partition.value
         for row in rows:
@@ -121,7 +121,7 @@ def _flag(option: str, text: str) -> bool:
 
 
 def _type(field: Field, decode: bool) -> types.DataType:
-    """Returns the type of Spark of a field."""
+    """Returns the type that Spark has for a field."""
     if field.type in _SCALARS:
         return _SCALARS[field.type]()
     if field.type in ("image", "mask"):
@@ -138,7 +138,7 @@ def _type(field: Field, decode: bool) -> types.DataType:
 
 
 def _value(field: Field | None, value: Any) -> Any:
-    """Returns a value of a row as Spark takes it. field: None is the column of names."""
+    """Returns a value of a row in the form that Spark takes. field: None for the column of names."""
     if field is None or value is None or field.type in _SCALARS or isinstance(value, bytes):
         return value
     if field.type in ("image", "mask"):

@@ -60,12 +60,12 @@ class Batches:
         self._epochs = options.count("epochs", epochs, 0, 2**64 - 1)
         self._group = options.ranks(group_rank, group_world_size)[:2]
         self._batches: Iterator[Any] | None = None
-        self._place = loader.state_dict()  # behind the newest step that was committed
-        self._step: int | None = None  # the manager's when the newest batch was given; None: there is none to be judged
+        self._place = loader.state_dict()  # the loader's state after the newest step that was committed
+        self._step: int | None = None  # the manager's step when the newest batch was given; None: no batch waits for its verdict
         manager.register_state_dict_fn(_KEY, self.load_state_dict, self.state_dict)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the place behind the newest step that is known to be committed. Any thread."""
+        """Returns the loader's place after the newest step that is known to be committed. Any thread."""
         return dict(self._place)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -80,7 +80,7 @@ class Batches:
         self._judge()
         self._stop_at_end()
         self._manager.start_quorum()
-        self._stop_at_end()  # the others may have got there
+        self._stop_at_end()  # the quorum may have brought the place of replicas that are at the end
         self._loader.set_world(*self._ranks())
         if len(self._loader) == 0:
             text = f"an epoch has no batch for {self._loader.world_size} ranks (drop_last)"
@@ -100,7 +100,7 @@ class Batches:
             raise StopIteration
 
     def _judge(self) -> None:
-        """The newest batch counts if its step was committed. Otherwise the loader goes back to the place before it."""
+        """Keeps the newest batch if its step was committed. Otherwise the loader goes back to the place before that batch."""
         if self._step is not None and self._manager.current_step() == self._step:
             self.load_state_dict(self._place)
         self._step, self._place = None, self._loader.state_dict()

@@ -525,7 +525,7 @@ class Loader(tickets.LikeDataLoader):
         return self._named(convert.to_dict(batch, self._wrap, self._encoded, self._channels_last, self._labels), batch)
 
     def _named(self, arrays: Batch, batch: _native.Batch) -> Batch:
-        """Adds the names of a batch's samples, if they are wanted, and what notebooks show."""
+        """Adds the names of a batch's samples if the user wants them, and what notebooks need to show the batch."""
         arrays.about = self._about
         if self._given["geometry"]:
             arrays[_loader_fields.NAME] = [self._data.name(sample) for sample in batch.samples()]
@@ -670,14 +670,14 @@ class Loader(tickets.LikeDataLoader):
     def set_weights(self, weights: Mapping[str, float] | Sequence[float]) -> None:
         """Changes the weights of the :class:`Mixture` from the next batch on, for a curriculum.
 
-        They hold from the first whole block of the mixture's ``quota`` on: with ``quota="batch"`` that is the next batch that you
-        receive, with "epoch" the next epoch. What was prepared ahead is thrown away. Sources go on with the samples that they
-        have not given in this epoch, and the weights hold in later epochs, too. The length of an epoch stays what the mixture's
-        own weights make it. :meth:`state_dict` has the changes, so a loader of the same mixture goes on with them, on any number
+        They hold from the next whole block of the mixture's ``quota`` on. With ``quota="batch"`` that is the next batch that you
+        receive, with "epoch" the next epoch. What was prepared ahead is thrown away. Sources go on with the samples that they have
+        not given in this epoch, and the weights hold in later epochs, too. The length of an epoch stays what the mixture's own
+        weights make it. :meth:`state_dict` holds the changes, so a loader of the same mixture can resume with them, on any number
         of ranks. Ranks that train together make the same call after the same batch. After an error the loader is as before.
 
         Args:
-            weights: as for :class:`Mixture`, for the sources that it was made of. ArgumentError: it was made without weights.
+            weights: for the sources of the mixture, as for :class:`Mixture`. ArgumentError: the mixture was made without weights.
         """
         native = self._open()
         here = self._received[0]
@@ -692,7 +692,7 @@ class Loader(tickets.LikeDataLoader):
             self._maker.begin()
 
     def _set_changes(self, changes: Sequence[_weights.Change]) -> None:
-        """Makes the order that of these changes, and tells the places that are kept."""
+        """Gives the order these changes of weights, and writes its new hash into the states that are kept."""
         if tuple(changes) == self._weights.changes:
             return
         native, i = self._open(), _loader_state.KEYS.index("order_hash")
@@ -711,7 +711,7 @@ class Loader(tickets.LikeDataLoader):
         What was prepared ahead is thrown away and made anew for the new ranks. Their next step begins where the last one
         ended, so together they deliver each sample of the epoch once, with the same pixels; padding and ``drop_last`` count
         for the new ranks. ``for batch in loader`` goes on, ``len(loader)`` counts a whole epoch of the new ranks, and
-        :attr:`remaining` what is left. Later epochs keep these ranks; arguments and launchers do not count any more.
+        :attr:`remaining` what is left. Later epochs keep these ranks, whatever the loader's arguments and the launcher say.
 
         All ranks that go on make the call after the same step, each with another rank. A rank that joins loads the
         :meth:`state_dict` that rank 0 had before the call; one that leaves closes its loader. With ``pad_epoch=False`` a rank
@@ -722,7 +722,7 @@ class Loader(tickets.LikeDataLoader):
             state: :meth:`state_dict` of another rank, such as rank 0 has sent to all. ArgumentError: this rank is not at its
                 place, or has other samples, seed, order, operations or settings. Nothing is changed then.
 
-        StateError: a batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
+        StateError: a batch is being made, in this thread (the call comes from a ``collate_fn`` or a function) or in another one.
         """
         ranks = (*_options.ranks(rank, world_size)[:2], "set_world")
         native = self._open()

@@ -179,7 +179,7 @@ def add_subset(given: Mapping[str, Any], dataset: Dataset, options: dict[str, An
 
 
 def add_weights(dataset: Dataset, options: dict[str, Any]) -> None:
-    """By which shares the sources of a mixture are drawn."""
+    """Adds the shares by which the sources of a mixture are drawn."""
     import numpy as np
 
     if not isinstance(dataset, Mixture) or not _weights.is_weighted(dataset):

@@ -1,4 +1,4 @@
-"""What notebooks show of a loader. Nothing is taken from it: no batch is made, and its place in the epoch stays."""
+"""What notebooks show of a loader. Showing changes nothing: no batch is made, and the loader keeps its place in the epoch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _APART = ("dataset", "transforms", "schedule", "batch_size")  # arguments that s
 
 
 def about(dataset: Dataset, transforms: Any) -> About:
-    """Returns what batches tell notebooks beside their arrays."""
+    """Returns what notebooks need to know about batches besides their arrays."""
     known = dataset._about
     rates = {}
     for field in dataset.fields.values():
@@ -54,7 +54,7 @@ def _facts(loader: Any) -> list[tuple[str, str]]:
 
 
 def _arguments(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Returns the arguments that are not the usual ones."""
+    """Returns the arguments that differ from the defaults."""
     usual = arguments.completed({"dataset": given["dataset"]})
     found = []
     for name, value in given.items():
@@ -77,6 +77,6 @@ def page(loader: Any) -> str:
             inner += details(f"statistics: {stats['step']['text'] or 'no step yet'}", stats._repr_html_())
         inner += details("arguments that are not the defaults", table("", (), _arguments(loader._given)))
         inner += details("data set", loader.dataset._repr_html_())
-    except Exception as error:  # a launcher's variables, a data set that is gone
+    except Exception as error:  # raised by a launcher's wrong variables, or because the data set is gone
         inner = f"<p>{escape(plain(repr(loader), 400))}: {escape(plain(str(error), 200))}</p>"
     return framed(inner)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..base import options
 from ..errors import ArgumentError
 
-KEYS = ("batch_size", "height", "width")  # of a loader's state, where they were set
+KEYS = ("batch_size", "height", "width")  # keys of a loader's state that are there if the setting was changed
 _STAGE = "stage"  # of a state: how many stages of the schedule have begun
 MOST = 2**31 - 1
 

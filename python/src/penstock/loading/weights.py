@@ -12,13 +12,13 @@ from ..data import mixture_weights
 from ..data.mixture import Mixture
 from ..errors import ArgumentError
 
-_KEY = "mixture"  # of a state: the rule of a mixture with weights, and the changes of these
+_KEY = "mixture"  # key of a loader's state: the rule of a mixture with weights, and the changes of its weights
 _MEMBERS = ("weights", "stop", "quota", "changes")
 _FAR = 2**64 - 1
 
 
 class Change(NamedTuple):
-    """Shares of the sources from a place on."""
+    """The shares of the sources that hold from this place on."""
 
     epoch: int
     position: int
@@ -42,7 +42,7 @@ class Weights:
         return self._mixture is not None and self._mixture._rule.stop == mixture_weights.STOPS[mixture_weights.ENDLESS]
 
     def changed(self, weights: Any, epoch: int, position: int, path: str) -> tuple[Change, ...]:
-        """Returns the changes with that of a place, instead of those that lie there or behind it."""
+        """Returns the changes with a new one at this place. Former changes at the place or behind it are dropped."""
         if self._mixture is None:
             raise ArgumentError("set_weights is for a Mixture that was made with weights", dataset=path)
         found = self._mixture._shares(weights)
@@ -51,7 +51,7 @@ class Weights:
         return (*earlier, Change(epoch, position, tuple(share.weight for share in found)))
 
     def apply(self, native: _native.Loader, changes: Sequence[Change]) -> None:
-        """Gives a loader these changes, in place of what it has."""
+        """Gives a loader these changes instead of those that it has."""
         import numpy as np
 
         if self._mixture is None:
@@ -69,7 +69,7 @@ class Weights:
         return {_KEY: dict(zip(_MEMBERS, values, strict=True))}
 
     def of_state(self, state: Mapping[str, Any], path: str) -> tuple[Change, ...]:
-        """Returns the changes of a state. ArgumentError: its mixture was drawn in another way than this one."""
+        """Returns the changes that a state holds. ArgumentError: the state is of a mixture with other weights or other rules."""
         given = state.get(_KEY)
         if given is None and self._mixture is None:
             return ()

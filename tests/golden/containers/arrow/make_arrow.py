@@ -374,7 +374,7 @@ def make_refused(folder: Path, images: list[bytes]) -> None:
         "word": pa.DictionaryArray.from_arrays(pa.array([2, 0, 1, 2, 0], pa.int8()), ["x", "y", "z"]),
     })
     write_stream(folder / "refused.arrow", table, 5)
-    # Two files of one data set: columns without values in the first one.
+    # Two files of one data set. Some columns have no values in the first file.
     first = pa.table({"id": [0, 1], "image": pa.nulls(2, pa.binary()), "label": pa.nulls(2), "caption": pa.nulls(2)})
     second = pa.table({"id": [2, 3], "image": images[:2], "label": [0, 1], "caption": ["a", "b"]})
     write_stream(folder / "nulls_first_0.arrow", first, 2)

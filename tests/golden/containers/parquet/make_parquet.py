@@ -264,7 +264,8 @@ def make_pyarrow(folder: Path) -> None:
 
 
 def make_nulls(folder: Path) -> None:
-    """Two files of one data set: columns without values in the first one, typed and as nulls. And a late first value."""
+    """Two files of one data set. Some columns, typed or of type null, have no values in the first file. One column has its first
+    value late."""
     few = [picture(i, side=8) for i in range(3)]
     first = pa.table({"id": [0, 1, 2], "image": pa.nulls(3, pa.binary()), "label": pa.nulls(3), "caption": pa.nulls(3),
                       "score": pa.nulls(3), "weight": pa.nulls(3, pa.float32()), "never": pa.nulls(3),

@@ -32,7 +32,7 @@ Colour = tuple[int, int, int]
 
 
 class Table:
-    """Labels and names by colour. Names are those of labels 0 and so on; labels from 255 on may have none."""
+    """Labels and names by colour. `names` holds the names of labels 0, 1 and so on; labels from 255 on may have no name."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -44,7 +44,7 @@ class Table:
         return CorruptError(f"table of colours {self.where!r}: {text}", text=text, file=self.where)
 
     def fill(self, rows: Iterator[tuple[str, str, Any, Any]]) -> Table:
-        """Takes rows of place, name, colour and label; without a label a name has its place among the names."""
+        """Takes rows of place, name, colour and label. If a row has no label, it is the place of its name among the names."""
         by_name: dict[str, int] = {}
         for place, name, given, label in rows:
             colour = _colour(given)
@@ -84,7 +84,8 @@ class Table:
             raise self.fault("two classes have the same name")
 
     def painted(self, pixels: Any) -> tuple[Any, Any]:
-        """Returns the labels of pixels, uint8 (H, W, 3), and None; or where colours are unknown, bool (H, W)."""
+        """Returns the labels of the pixels and None. If some colours are unknown, the second value marks those pixels, bool (H, W).
+        pixels: uint8 (H, W, 3)."""
         import numpy as np
 
         if self._lut is None:

@@ -30,7 +30,7 @@ class Colours:
         self.folder, self.early = folder, Drops(given.drop)
         self.notices: list[dict[str, Any]] = []
         self._given, self._table = given, open_table(table)
-        self._masks: dict[str, str] = {}  # by the path of the image
+        self._masks: dict[str, str] = {}  # path of the mask, by the path of its image
         self._splits: dict[str, str] = {}
         for images, masks, split in self._places(given.split):
             self._pair(images, masks, split)

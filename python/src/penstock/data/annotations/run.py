@@ -17,7 +17,7 @@ from .given import Drops, Given, Source, by_bytes
 
 
 class _Annotated:
-    """An annotated data set as it is packed: the image of each sample, and what the annotations say of it."""
+    """The source that is packed of an annotated data set: the image of each sample, and what the annotations say about it."""
 
     def __init__(self, source: Source, given: Given) -> None:
         self.place, self.notices, self.early = source.folder, source.notices, source.early.listed

@@ -31,7 +31,7 @@ def is_hub(dataset: Any) -> bool:
 
 
 def one_split(dataset: Any, split: str | None) -> tuple[Any, Mapping[str, Any] | None]:
-    """Returns the data set to pack, and its splits by name if all of several are wanted."""
+    """Returns the split to pack and None; if the user wants all splits, None and the splits by name."""
     if not isinstance(dataset, Mapping):
         if split is not None:
             raise ArgumentError("split goes with a DatasetDict of datasets: the object is one split")
@@ -48,7 +48,8 @@ def one_split(dataset: Any, split: str | None) -> tuple[Any, Mapping[str, Any] |
 
 
 class Hub:
-    """Splits of `datasets` by number: rows as values that the packing loop takes. It goes to worker processes as it is."""
+    """Splits of `datasets`. A number gives a row, as values that the packing loop takes. The object is pickled for worker processes
+    as it is."""
 
     def __init__(self, parts: Mapping[str, Any], with_split: bool) -> None:
         self._parts = [(name, _plain(part)) for name, part in parts.items()]
@@ -137,7 +138,7 @@ def _spec(feature: Any, picture: Callable[[], Image]) -> FieldSpec:
 
 
 def _reader(name: str, feature: Any) -> Callable[[Any], Any]:
-    """Returns what makes a value of a cell of the column. It can be sent to a worker process."""
+    """Returns a function that turns a cell of the column into a value. It can be sent to a worker process."""
     kind, element = type(feature).__name__, _element(feature)
     _refuse_nested(name, feature)
     if kind in _FILES:
@@ -150,7 +151,7 @@ def _reader(name: str, feature: Any) -> Callable[[Any], Any]:
 
 
 def _refuse_nested(name: str, feature: Any) -> None:
-    """Images and sounds within lists and structs have no field that could hold them."""
+    """Refuses images and sounds within lists and structs: no field could hold them."""
     inner = feature.values() if isinstance(feature, Mapping) else [] if (element := _element(feature)) is None else [element]
     for each in inner:
         if type(each).__name__ in _FILES:
@@ -189,7 +190,7 @@ class _Bytes:
 
 
 class _Path(File):
-    """A file beside the table, as an os.PathLike."""
+    """The path of a file beside the table, as an os.PathLike."""
 
     def __fspath__(self) -> str:
         return self.path

@@ -1,6 +1,6 @@
 """What a data set of the user's own may give: values of numpy, torch and PIL become plain ones, which go between processes.
 
-It is done where the data set is called, in a worker or in the calling thread, so that a sample does not depend on which.
+This is done right after the data set gave a sample, be it in a worker or in the calling thread. So both give the same sample.
 """
 
 from __future__ import annotations

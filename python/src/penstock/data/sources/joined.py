@@ -177,7 +177,7 @@ def _spec_on_disk(dataset: Dataset, field: Field) -> FieldSpec:
 
 
 class Joined:
-    """Samples with their rows, as the packing loop reads them."""
+    """The source that the packing loop reads: the samples of a data set, each with its row of the table."""
 
     def __init__(self, dataset: Dataset, table: Table, storing: Storing) -> None:
         self.place, self.notices = dataset.path, dataset.notices
@@ -218,7 +218,7 @@ class Joined:
         return packing.Ready(name, prepared, kept, nbytes, jpegs)
 
     def _read(self, i: int) -> Iterator[tuple[str, Any]]:
-        """Gives the fields of a sample, files as their bytes."""
+        """Gives the fields of a sample; of a file, its bytes."""
         dataset = self._dataset
         for name, field in dataset.fields.items():
             if field.type not in _FILES:

@@ -1,6 +1,6 @@
 """Data sets that a function of the user's makes: `penstock pack --from module:function`.
 
-Nothing else is imported than what the user names. A worker process calls the function again, so no object goes to it.
+Only the module that the user names is imported. A worker process calls the function again, so no object goes to it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ...errors import FunctionError
 
 @dataclass(frozen=True)
 class Call:
-    """A call of MODULE:FUNCTION, with the path that the user gave, if any; it goes to a worker process."""
+    """A call of MODULE:FUNCTION, with the path if the user gave one. It is pickled for worker processes."""
 
     function: str
     path: str | None
 
     def made(self) -> tuple[Any, Mapping[str, Any] | None]:
-        """Returns the data set and its schema, if the function gives both."""
-        if self.function.startswith("datasets:"):  # before version 4 it asks, or runs code that comes with data
+        """Returns the data set and its schema; None as schema if the function gives the data set alone."""
+        if self.function.startswith("datasets:"):  # versions before 4 ask whether to run code that comes with the data, or run it
             os.environ["HF_DATASETS_TRUST_REMOTE_CODE"] = "0"
         function = function_of(self.function)
         try:

@@ -68,7 +68,7 @@ def length(dataset: Any) -> int:
 
 
 def _classes(dataset: Any) -> Any:
-    """Returns the classes that a data set names, also that of which it is a part."""
+    """Returns the class names that a data set has; of a part of another data set, those of that one."""
     for _ in range(8):
         if (found := getattr(dataset, "classes", None)) is not None:
             return found
@@ -134,7 +134,7 @@ def _raise(error: PenstockError) -> Any:
 
 
 class Storing(NamedTuple):
-    """How images and masks are stored, of which the first sample tells the fields."""
+    """How images and masks are stored if the first sample tells the fields."""
 
     forms: Sequence[str] | None
     mask_forms: Sequence[str] | None
@@ -193,7 +193,8 @@ def _first_tells(dataset: Any, storing: Storing) -> dict[str, FieldSpec]:
 
 
 def _opened(dataset: Any, split: str | None) -> Any:
-    """Returns what is packed of an object: of `datasets` a split, with images and sounds as they lie in files."""
+    """Returns the object to pack. An object of `datasets` without a transform becomes a Hub, which gives images and sounds as the
+    bytes of their files."""
     if is_hub(dataset):
         hub = hub_of(dataset, split)
         return dataset if hub is None else hub
@@ -203,7 +204,7 @@ def _opened(dataset: Any, split: str | None) -> Any:
 
 
 class _Opened:
-    """Makes a data set anew, in a worker process."""
+    """Makes the data set anew, in a worker process, and opens it as the calling process did."""
 
     def __init__(self, make: Make, split: str | None) -> None:
         self._make, self._split = make, split
@@ -213,7 +214,7 @@ class _Opened:
 
 
 class _Copy:
-    """Gives the object that it holds; it goes to a worker process."""
+    """Returns the object that it holds. It is pickled for worker processes."""
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset

@@ -1,7 +1,8 @@
 """Worker processes that read samples of a data set of the user's own, one at a time each.
 
 A thread of the packing loop holds a worker while this reads one sample for it. Processes are spawned: each makes the data set
-anew by the function that the user names, or gets a copy of the object. One ends when its pipe does, so none outlives the run.
+anew by the function that the user names, or gets a copy of the object. A process ends when its pipe is closed, so none outlives the
+run.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from ...base.signals import blocked, how_ended, raised_by_handler
 from ...errors import ArgumentError, FunctionError, PenstockError, StateError
 from .items import plain_sample
 
-_END_SECONDS = 1.0  # that an idle process has to end by itself
-_READY_SECONDS = 600.0  # that a process has to import the user's module and make the data set
+_END_SECONDS = 1.0  # time that an idle process has to end by itself
+_READY_SECONDS = 600.0  # time that a process has to import the user's module and make the data set
 
 Make = Callable[[], Any]
 
@@ -119,12 +120,12 @@ class _Worker:
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
-        if not self.is_busy:  # else a thread may be reading it
+        if not self.is_busy:  # the pipe of a busy worker stays open: a thread may be reading it
             self.pipe.close()
 
 
 class Processes:
-    """Worker processes, of which a thread takes one for each sample."""
+    """Worker processes. A thread takes an idle one for each sample that it reads."""
 
     def __init__(self, make: Make, n: int, n_samples: int) -> None:
         if multiprocessing.current_process().daemon:
@@ -157,7 +158,7 @@ class Processes:
             worker.pipe.send(i)
             found = worker.answer(f"while it read sample {i}")
         except (OSError, StateError) as error:
-            # All others stop, too: the thread whose turn it is may wait for this worker.
+            # The other threads stop, too: the writer may be waiting for the sample of this worker.
             self._why = f"worker process {worker.process.pid}, before sample {i}: {error}" if type(error) is OSError else str(error)
             self._idle.put(None)
             raise StateError(self._why) from None

@@ -18,7 +18,7 @@ _SOUNDS = (b"fLaC", b"RIFF....WAVE", b"FORM....AIF", b"OggS", b"ID3")
 
 
 def named(sample: Any, names: Sequence[str] | None) -> dict[str, Any]:
-    """Returns the values of a sample by field. `names`: of the schema, or of the first sample."""
+    """Returns the values of a sample by field. `names`: the fields of the schema, or of the first sample."""
     if isinstance(sample, Mapping):
         return dict(sample)
     values = sample.values if isinstance(sample, Parts) else [sample]
@@ -38,7 +38,7 @@ def named(sample: Any, names: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _is_map(value: Any) -> bool:
-    """True for the second of a pair if it is a label for each pixel."""
+    """Of a pair (image, value): True if the value is a mask, with a label for each pixel."""
     if isinstance(value, Picture):
         return True
     return getattr(_array_of(value), "ndim", 0) >= 2
@@ -112,7 +112,7 @@ def _bytes_of(value: Any, what: str) -> bytes:
 
 
 def fitted(spec: FieldSpec, value: Any) -> Any:
-    """Returns the value as the field takes it. What the field does not take it refuses itself."""
+    """Returns the value in the form that the field takes. Most wrong values pass here, and the field refuses them."""
     if value is None:
         return None
     if isinstance(spec, Image):
@@ -157,7 +157,8 @@ def _image(value: Any, is_mask: bool) -> Any:
 
 
 def _whole(array: Any) -> Any:
-    """Returns pixels of 8 or 16 bits. Numbers of more bits take 16 whatever they are, so that all samples have one dtype."""
+    """Returns pixels of 8 or 16 bits. Integers of more bits always become 16 bits, whatever the values are, so that all samples
+    have one dtype."""
     import numpy as np
 
     if array.dtype == bool:
@@ -170,7 +171,8 @@ def _whole(array: Any) -> Any:
 
 
 def stored(sample: Mapping[str, Any], schema: Mapping[str, FieldSpec]) -> tuple[dict[str, Any], int, dict[str, int]]:
-    """Returns the values of a sample as the writer takes them, the bytes that came, and those of JPEGs by field."""
+    """Returns the values of a sample as the writer takes them, the number of bytes that the source gave, and by field the bytes of
+    JPEGs."""
     values: dict[str, Any] = {}
     jpegs: dict[str, int] = {}
     nbytes = 0
