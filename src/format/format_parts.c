@@ -7,9 +7,23 @@
 #include "base/fail.h"
 #include "base/hash.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char magic[8] = "PSTPARTS";
+
+void psti_format_parts_name(const char *prefix, uint64_t token, char out[PSTI_PARTS_NAME_CAP])
+{
+    snprintf(out, PSTI_PARTS_NAME_CAP, "%s%016" PRIx64, prefix, token);
+}
+
+bool psti_format_parts_is_name(const char *prefix, const char *name)
+{
+    size_t n = strlen(prefix);
+    return strncmp(name, prefix, n) == 0 && strlen(name + n) == 16 &&
+           strspn(name + n, "0123456789abcdef") == 16;
+}
 
 void psti_format_print_parts(const struct psti_parts *parts, const uint64_t *first, uint8_t *out)
 {

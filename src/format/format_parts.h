@@ -23,6 +23,12 @@ enum {
     PSTI_PARTS_NAME_CAP = 64, /* room for a name with its NUL */
 };
 
+/* Prints the prefix and the token. */
+void psti_format_parts_name(const char *prefix, uint64_t token, char out[PSTI_PARTS_NAME_CAP]);
+/* True if the name is the prefix and a token, as psti_format_parts_name prints them. A name that
+ * only begins so is the user's. */
+bool psti_format_parts_is_name(const char *prefix, const char *name);
+
 /* The head of a plan of shards. */
 struct psti_parts {
     uint64_t token;     /* differs for each plan, so that processes of an old plan find nothing */

@@ -357,9 +357,9 @@ static enum pst_status clean(const struct psti_writer_dir *dir, struct pst_error
         return status;
     while (status == PST_OK && (entry = readdir(list)) != NULL) {
         const char *name = entry->d_name;
-        if (strncmp(name, PSTI_PARTS_FOLDER_PREFIX, strlen(PSTI_PARTS_FOLDER_PREFIX)) == 0)
+        if (psti_format_parts_is_name(PSTI_PARTS_FOLDER_PREFIX, name))
             status = psti_writer_remove_folder(dir, name, err);
-        else if (strncmp(name, PSTI_PARTS_TMP_PREFIX, strlen(PSTI_PARTS_TMP_PREFIX)) == 0)
+        else if (psti_format_parts_is_name(PSTI_PARTS_TMP_PREFIX, name))
             status = psti_writer_unlink(dir, name, err);
     }
     closedir(list);

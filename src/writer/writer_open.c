@@ -24,8 +24,8 @@
 static bool is_of_parts(const char *name)
 {
     return strcmp(name, PSTI_PARTS_NAME) == 0 ||
-           strncmp(name, PSTI_PARTS_TMP_PREFIX, strlen(PSTI_PARTS_TMP_PREFIX)) == 0 ||
-           strncmp(name, PSTI_PARTS_FOLDER_PREFIX, strlen(PSTI_PARTS_FOLDER_PREFIX)) == 0;
+           psti_format_parts_is_name(PSTI_PARTS_TMP_PREFIX, name) ||
+           psti_format_parts_is_name(PSTI_PARTS_FOLDER_PREFIX, name);
 }
 
 enum pst_status psti_writer_check_empty(const struct psti_writer_dir *directory, bool takes_parts,

@@ -72,8 +72,8 @@ static enum pst_status make_plan(const struct psti_writer_dir *dir, const struct
     struct psti_parts plan = *wanted;
     bool taken = false;
     plan.token = make_token();
-    snprintf(folder, sizeof folder, PSTI_PARTS_FOLDER_PREFIX "%016" PRIx64, plan.token);
-    snprintf(name, sizeof name, PSTI_PARTS_TMP_PREFIX "%016" PRIx64, plan.token);
+    psti_format_parts_name(PSTI_PARTS_FOLDER_PREFIX, plan.token, folder);
+    psti_format_parts_name(PSTI_PARTS_TMP_PREFIX, plan.token, name);
     enum pst_status status = psti_writer_make_folder(dir, folder, err);
     if (status == PST_OK)
         status = write_plan(dir, name, &plan, first, err);
@@ -119,8 +119,7 @@ enum pst_status psti_writer_parts_load(struct psti_writer_parts *parts, struct p
     enum pst_status status = read_plan(parts, err);
     if (status != PST_OK)
         return status;
-    snprintf(parts->folder_name, sizeof parts->folder_name,
-             PSTI_PARTS_FOLDER_PREFIX "%016" PRIx64, parts->plan.token);
+    psti_format_parts_name(PSTI_PARTS_FOLDER_PREFIX, parts->plan.token, parts->folder_name);
     psti_writer_dir_path(&parts->dir, parts->folder_name, parts->folder_path);
     parts->folder.path = parts->folder_path;
     parts->folder.fd = openat(parts->dir.fd, parts->folder_name,

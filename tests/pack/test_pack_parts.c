@@ -399,6 +399,35 @@ static void merges_go_on(void **state)
     assert_same_files(state, "one", "d");
 }
 
+/* Files of the user whose names begin like those of a plan are in the way, and no merge removes
+ * them. */
+static void files_of_others_stay(void **state)
+{
+    static const char *const others[][2] = {{"d/parts-old", "d/parts-old/mine.txt"},
+                                            {"d/parts-0123456789abcdeg",
+                                             "d/parts-0123456789abcdeg/mine.txt"},
+                                            {"d/parts.pst.bak", "d/parts.pst.bak"}};
+    enum { N_OTHERS = sizeof others / sizeof others[0] };
+    const struct pst_pack_options options = {.writer = &small};
+    struct pst_pack_report report;
+    struct pst_error err;
+    make_folder(state, "f", N_IMAGES);
+    for (size_t i = 0; i < N_OTHERS; i++) {
+        folder_text(state, others[i][1], "mine");
+        expect(state, (struct pst_pack_options){.part = 1, .n_parts = 1}, PST_ERROR_EXISTS,
+               "not empty");
+        assert_int_equal(remove(folder_path(state, others[i][1])), 0);
+        (void)!remove(folder_path(state, others[i][0]));
+    }
+    pack_part(state, "d", options, 1, 1, &report);
+    for (size_t i = 0; i < N_OTHERS; i++)
+        folder_text(state, others[i][1], "mine");
+    assert_ok(merge(state, "d", &report, &err));
+    for (size_t i = 0; i < N_OTHERS; i++)
+        assert_int_equal(access(folder_path(state, others[i][1]), F_OK), 0);
+    assert_int_not_equal(access(folder_path(state, "d/parts.pst"), F_OK), 0);
+}
+
 static void empty_sources(void **state)
 {
     struct pst_pack_report report;
@@ -433,6 +462,7 @@ int main(void)
         T(plans_that_do_not_fit),
         T(damage_is_found),
         T(merges_go_on),
+        T(files_of_others_stay),
         T(empty_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
