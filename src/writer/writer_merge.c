@@ -91,23 +91,29 @@ struct renumbered {
 };
 
 /* Writes the wanted bytes over the planned ones. An earlier merge may have been killed within that
- * write, so each byte may be the planned or the wanted one. Any other byte is damage. */
+ * write, so each byte may be the planned or the wanted one. Any other byte is damage. The earlier
+ * merge may also have been killed before the write was durable. So *changed is set wherever the two
+ * differ. */
 static enum pst_status renumber(const struct merge *merge, const struct renumbered *place,
                                 bool *changed, struct pst_error *err)
 {
     uint8_t is[PSTI_SHARD_HEADER_NBYTES]; /* a record is shorter */
-    bool ours = psti_read_at(place->fd, is, place->nbytes, place->at) == (ssize_t)place->nbytes;
+    char path[PATH_MAX];
+    psti_writer_dir_path(&merge->dir, place->name, path);
+    ssize_t n = psti_read_at(place->fd, is, place->nbytes, place->at);
+    if (n < 0)
+        return psti_fail_os(err, errno, "writer", path, (int64_t)place->at,
+                            "cannot read a planned shard");
+    bool ours = n == (ssize_t)place->nbytes;
     bool done = ours && memcmp(is, place->wanted, place->nbytes) == 0;
     for (size_t i = 0; ours && i < place->nbytes; i++)
         ours = is[i] == place->planned[i] || is[i] == place->wanted[i];
-    if (ours && done)
+    *changed |= memcmp(place->planned, place->wanted, place->nbytes) != 0;
+    if (done)
         return PST_OK;
-    *changed = true;
     if (ours)
         return write_at(merge, place->name, place->fd, place->wanted, place->nbytes, place->at,
                         err);
-    char path[PATH_MAX];
-    psti_writer_dir_path(&merge->dir, place->name, path);
     return psti_fail_at(err, PST_ERROR_CORRUPT, "writer", path, (int64_t)place->at,
                         "a planned shard was altered: remove its folder, and pack it again");
 }

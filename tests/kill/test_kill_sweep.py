@@ -233,8 +233,12 @@ class Sweep(cli_case.Case):
         listing = self.listing(self.dir, "one.pst")
         self.sweep(base, arguments, check)
         n = self.count_calls(base, arguments)
+        calls = list(disk_model.entries(self.log))
+        # A kill between the write of a number into a shard and the fsync of that file.
+        unsynced = next(i for i, call in enumerate(calls, 1)
+                        if call[0] == disk_model.SYNC and "shard-000" in call[2] and calls[i - 2][0] == disk_model.WRITE)
         # After call n - 2 only the removal of the plan's name is left to be made durable.
-        for before in sorted({*range(1, n - 2, 5), n - 2}) if LONG else (n // 2, n - 2):
+        for before in sorted({*range(1, n - 2, 5), unsynced, n - 2}) if LONG else (unsynced, n // 2, n - 2):
             self.sweep(base, arguments, check, before)
 
     def make_parts(self, n_bad):
