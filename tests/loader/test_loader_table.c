@@ -387,6 +387,38 @@ static void pages_that_do_not_fit_go(void **state)
     pst_dataset_close(&many);
 }
 
+/* Batches that the caller holds are refused for want of memory only once no page has any. */
+static void pages_give_way_to_batches(void **state)
+{
+    (void)state;
+    enum { MOST = 20000 };
+    static pst_batch *held[MOST];
+    struct pst_error err;
+    for (uint32_t workers = 0; workers < 3; workers += 2) {
+        struct pst_loader_options options = plain(workers);
+        options.host_memory = 16 * MIB;
+        pst_loader *loader = open_loader(dataset, &options);
+        run(loader, 0);
+        assert_true(stats_of(loader).pages_nbytes > 0);
+        uint32_t n = 0;
+        enum pst_status status = PST_END;
+        for (uint64_t epoch = 1; status == PST_END && n < MOST; epoch++) {
+            begin_epoch(loader, epoch);
+            do
+                status = pst_loader_next(loader, &held[n], &err);
+            while (status == PST_OK && ++n < MOST);
+        }
+        assert_int_equal(status, PST_ERROR_LIMIT);
+        assert_non_null(strstr(err.text, "you hold"));
+        assert_int_equal(stats_of(loader).pages_nbytes, 0);
+        assert_true(stats_of(loader).host_memory_peak <= options.host_memory);
+        while (n > 0)
+            pst_batch_release(held[--n]);
+        run(loader, 0);
+        pst_loader_close(&loader);
+    }
+}
+
 /* Without the library the loader does not open, and says which it is. */
 static void a_missing_library_is_told_at_once(void **state)
 {
@@ -413,6 +445,7 @@ int main(void)
         cmocka_unit_test(pages_count_in_host_memory),
         cmocka_unit_test(a_page_is_decoded_once),
         cmocka_unit_test(pages_that_do_not_fit_go),
+        cmocka_unit_test(pages_give_way_to_batches),
         cmocka_unit_test(a_missing_library_is_told_at_once),
         cmocka_unit_test(damage_is_told),
     };

@@ -11,6 +11,7 @@
 #include "loader/epoch/loader_quarantine.h"
 #include "loader/epoch/loader_run.h"
 #include "loader/epoch/loader_share.h"
+#include "loader/tiers/loader_pages.h"
 #include "loader/tiers/loader_tier.h"
 #include "loader/loader_usable.h"
 #include "loader/loader_worker.h"
@@ -81,8 +82,9 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
                      stats.limit, stats.n_held + stats.n_others, stats.n_slots + stats.n_others);
 }
 
-/* Rows that differ in size found no memory. The memory of other batches is freed for them. If there
- * are none, the caller holds the memory, or the limit is too low. PST_OK: try again. */
+/* Rows that differ in size found no memory. The memory of other batches is freed for them, then
+ * that of decoded pages. If there are none, the caller holds the memory, or the limit is too low.
+ * PST_OK: try again. */
 static enum pst_status starved(pst_loader *loader, struct pst_error *err)
 {
     struct psti_batch_pool_stats stats;
@@ -93,6 +95,10 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
     if (loader->epoch.ahead > 1) {
         loader->epoch.ahead = 1;
         psti_loader_fell_back(loader, PST_FALLBACK_AHEAD, 1);
+        psti_loader_run_start(loader, step);
+        return PST_OK;
+    }
+    if (psti_loader_pages_shrink(loader)) {
         psti_loader_run_start(loader, step);
         return PST_OK;
     }
@@ -163,6 +169,9 @@ static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
         return PST_OK;
     loader->queue.pumping = true;
     bool started = psti_loader_pump_start_job(loader);
+    while (!started && loader->queue.claim_status == PST_ERROR_LIMIT &&
+           psti_loader_pages_shrink(loader))
+        started = psti_loader_pump_start_job(loader);
     loader->queue.pumping = false;
     pthread_cond_signal(
         loader->work); /* there are rows to look up, or work came while nobody else pumped */

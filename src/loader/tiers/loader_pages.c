@@ -3,7 +3,8 @@
  * Reading an item of a page reads and decodes all of it. The last pages that a worker has decoded
  * stay here, so that other items of them are taken where they lie, without a read. They take at
  * most a part of host_memory, charged like all of it. A page stays while a row points into it. If
- * there is no room for another page, that page is not kept.
+ * there is no room for another page, that page is not kept. Batches come first: a
+ * loader that has no memory for one frees the pages before it refuses.
  *
  * One lock guards the table of pages; no other lock is taken under it. Pages are copied without the
  * lock. */
@@ -140,6 +141,17 @@ static struct psti_loader_page *find_oldest(struct psti_loader_pages *pages)
     return oldest;
 }
 
+/* Frees the memory of a page that no row points into. The lock is held. */
+static void free_memory(pst_loader *loader, struct psti_loader_page *page)
+{
+    psti_free(page->bytes);
+    psti_batch_pool_uncharge(loader->pool, page->capacity);
+    loader->tiers.pages->nbytes -= page->capacity;
+    page->bytes = NULL;
+    page->capacity = 0;
+    page->is_there = false;
+}
+
 /* Gives a page at least nbytes of memory, within the limit. The lock is held. */
 static bool give_memory(pst_loader *loader, struct psti_loader_page *page, uint64_t nbytes)
 {
@@ -147,12 +159,8 @@ static bool give_memory(pst_loader *loader, struct psti_loader_page *page, uint6
     if (page->bytes && page->capacity >= nbytes)
         return true;
     uint64_t capacity = psti_round_up((size_t)nbytes, STEP_NBYTES);
-    psti_free(page->bytes);
-    psti_batch_pool_uncharge(loader->pool, page->capacity);
-    pages->nbytes -= page->capacity;
-    page->bytes = NULL;
-    page->capacity = 0;
-    if (capacity > pages->nbytes_max - pages->nbytes ||
+    free_memory(loader, page);
+    if (capacity + pages->nbytes > pages->nbytes_max ||
         !psti_batch_pool_charge(loader->pool, capacity, false))
         return false;
     page->bytes = psti_alloc((size_t)capacity);
@@ -207,6 +215,23 @@ void psti_loader_pages_keep(pst_loader *loader, const struct pst_item *item, con
     page->is_there = true;
     page->n_users--;
     pthread_mutex_unlock(&pages->lock);
+}
+
+bool psti_loader_pages_shrink(pst_loader *loader)
+{
+    struct psti_loader_pages *pages = loader->tiers.pages;
+    if (!pages)
+        return false;
+    pthread_mutex_lock(&pages->lock);
+    uint64_t before = pages->nbytes;
+    for (uint32_t i = 0; i < pages->n; i++)
+        if (pages->list[i].n_users == 0)
+            free_memory(loader, &pages->list[i]);
+    bool freed = pages->nbytes < before;
+    if (freed)
+        pages->nbytes_max /= 2;
+    pthread_mutex_unlock(&pages->lock);
+    return freed;
 }
 
 static void add_stats(const pst_loader *loader, struct pst_loader_stats *stats)

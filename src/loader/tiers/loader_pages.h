@@ -10,5 +10,8 @@ struct pst_item;
  * as the data set gave it. If it lies in no compressed page, nothing is done. decoded: the bytes of
  * the page. Any worker. */
 void psti_loader_pages_keep(pst_loader *loader, const struct pst_item *item, const void *decoded);
+/* Frees all pages that no row points into. From then on pages take at most half of what they could
+ * take before, so that a caller who tries again ends. False: there was none. Any thread. */
+bool psti_loader_pages_shrink(pst_loader *loader);
 
 #endif
