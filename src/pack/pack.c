@@ -580,7 +580,7 @@ static enum pst_status check_parts(const struct pst_pack_options *options, struc
 {
     if (options->n_parts == 0 && options->part == 0 && !options->prepare)
         return PST_OK;
-    if (options->n_parts > 0 && options->prepare)
+    if (options->prepare && (options->n_parts > 0 || options->part > 0))
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
                          "prepare makes a plan of shards only: it goes without part and n_parts");
     if (!options->prepare && (options->part == 0 || options->part > options->n_parts))

@@ -267,6 +267,8 @@ static void plans_that_do_not_fit(void **state)
     expect(state, (struct pst_pack_options){.n_parts = 2}, PST_ERROR_ARGUMENT, "count from 1");
     expect(state, (struct pst_pack_options){.part = 1, .n_parts = 2, .prepare = true},
            PST_ERROR_ARGUMENT, "prepare");
+    expect(state, (struct pst_pack_options){.part = 1, .prepare = true}, PST_ERROR_ARGUMENT,
+           "prepare");
     expect(state, (struct pst_pack_options){.part = 1, .n_parts = 2, .writer = &resume},
            PST_ERROR_ARGUMENT, "only a new data set");
     expect(state, (struct pst_pack_options){.writer = &small}, PST_ERROR_INCOMPLETE,
