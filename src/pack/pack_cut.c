@@ -123,11 +123,34 @@ static uint64_t mark_of(const struct psti_pack_plan *plan, uint64_t shard_nbytes
     return psti_hash_end(&state);
 }
 
+/* Names the source: its listing, and its classes, whose numbers alone are in a listing. */
+static enum pst_status identify(const struct psti_pack_plan *plan, uint8_t out[16],
+                                struct pst_error *err)
+{
+    struct psti_hash_pair hash;
+    enum pst_status status = pst_dataset_identity(plan->source, PST_IDENTITY_LISTED, out, err);
+    if (status != PST_OK)
+        return status;
+    psti_hash_pair_begin(&hash);
+    psti_hash_pair_update(&hash, out, PST_IDENTITY_NBYTES);
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        uint32_t i_source = plan->source_field[i];
+        bool has = psti_format_may_have_classes(&plan->fields[i]);
+        for (int64_t k = 0; has && k < plan->fields[i].n_classes; k++) {
+            const char *name = pst_dataset_class_name(plan->source, i_source, k);
+            if (name != NULL)
+                psti_hash_pair_update(&hash, name, strlen(name) + 1);
+        }
+    }
+    psti_hash_pair_end(&hash, out);
+    return PST_OK;
+}
+
 enum pst_status psti_pack_cut_describe(const struct psti_pack_plan *plan, uint64_t shard_nbytes,
                                        struct psti_parts *parts, struct pst_error *err)
 {
     *parts = (struct psti_parts){.mark = mark_of(plan, shard_nbytes),
                                  .n_samples = pst_dataset_count(plan->source),
                                  .n_shards = plan->n_shards};
-    return pst_dataset_identity(plan->source, PST_IDENTITY_LISTED, parts->source, err);
+    return identify(plan, parts->source, err);
 }

@@ -287,6 +287,28 @@ static void plans_that_do_not_fit(void **state)
            "a finished data set");
 }
 
+/* Two parts whose classes have other names would make one data set with the names of one. */
+static void renamed_classes_are_another_source(void **state)
+{
+    struct pst_pack_report report;
+    struct pst_error err;
+    char labels[4096];
+    make_png(state, "f/1.png", 20, 20, 3, 1);
+    make_png(state, "f/2.png", 20, 20, 3, 2);
+    snprintf(labels, sizeof labels, "%s",
+             folder_text(state, "labels.csv", "file,label\n1.png,cat\n2.png,dog\n"));
+    const struct pst_dataset_options source = {.struct_size = sizeof source, .labels = labels};
+    const struct pst_pack_options options = {.writer = &small, .source = &source};
+    pack_part(state, "d", options, 1, 2, &report);
+    folder_text(state, "labels.csv", "file,label\n1.png,cow\n2.png,dog\n");
+    expect(state, (struct pst_pack_options){.part = 2, .n_parts = 2, .source = &source},
+           PST_ERROR_ARGUMENT, "of another source");
+    folder_text(state, "labels.csv", "file,label\n1.png,cat\n2.png,dog\n");
+    pack_part(state, "d", options, 2, 2, &report);
+    assert_ok(merge(state, "d", &report, &err));
+    assert_int_equal(report.n_samples, 2);
+}
+
 /* Finds the folder of planned shards. */
 static void find_folder(void **state, const char *path, char out[300])
 {
@@ -462,6 +484,7 @@ int main(void)
         T(parts_go_on),
         T(late_processes_change_nothing),
         T(plans_that_do_not_fit),
+        T(renamed_classes_are_another_source),
         T(damage_is_found),
         T(merges_go_on),
         T(files_of_others_stay),
