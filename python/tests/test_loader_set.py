@@ -15,6 +15,7 @@ import penstock as ps
 from conftest import N
 from flat import keywords
 from penstock import transforms as T
+from penstock.errors import StateError
 
 CHAIN = [T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.Normalize(0.5, 0.25)]
 
@@ -213,6 +214,21 @@ def test_stats_of_other_threads_meanwhile(packed):
     ends.set()
     thread.join(60)
     assert not thread.is_alive() and used and max(used) <= loader.stats()["memory"]["limit"]
+
+
+def test_refused_while_a_batch_is_made(packed):
+    """The batch would be delivered, and its samples would come again behind it."""
+    refused = []
+
+    def collate(batch):
+        with pytest.raises(StateError, match="a batch is being made"):
+            loader.set(batch_size=2)
+        refused.append(batch["index"].tolist())
+        return batch
+
+    loader = loader_of(packed, collate_fn=collate)
+    assert [batch["index"].tolist() for batch in loader] == refused and len(refused) == len(loader)
+    assert sorted(sum(refused, [])) == [*range(N)]
 
 
 def test_batches_that_are_held_stay(packed):

@@ -645,7 +645,10 @@ class Loader(tickets.LikeDataLoader):
                 width). Earlier operations stay. ArgumentError: there is none, chains have different sizes, or later
                 operations change the size again. None: as it is.
             batch_size: samples per batch and rank; None: as it is.
+
+        StateError: a batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
         """
+        self._refuse_while_making("set")
         self._put(stages.wanted(size, batch_size))
 
     def _put(self, settings: stages.Settings) -> None:
@@ -678,8 +681,11 @@ class Loader(tickets.LikeDataLoader):
 
         Args:
             weights: for the sources of the mixture, as for :class:`Mixture`. ArgumentError: the mixture was made without weights.
+
+        StateError: a batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
         """
         native = self._open()
+        self._refuse_while_making("set_weights")
         here = self._received[0]
         passes = self._passing and not self._over and here.state[0] == self._epoch
         place = here.state if self._passing else self._pending or (self._next_epoch, 0)
@@ -690,6 +696,12 @@ class Loader(tickets.LikeDataLoader):
         self._set_changes(changes)
         if passes:
             self._maker.begin()
+
+    def _refuse_while_making(self, call: str) -> None:
+        """Raises StateError while a batch is made: it would be delivered although its place is made again."""
+        newest = self._newest()
+        if newest is not None and newest.is_busy:
+            raise StateError(f"{call}() is for between two steps: a batch is being made", dataset=self._dataset.path)
 
     def _set_changes(self, changes: Sequence[_weights.Change]) -> None:
         """Gives the order these changes of weights, and writes its new hash into the states that are kept."""
@@ -726,9 +738,7 @@ class Loader(tickets.LikeDataLoader):
         """
         ranks = (*_options.ranks(rank, world_size)[:2], "set_world")
         native = self._open()
-        newest = self._newest()
-        if newest is not None and newest.is_busy:
-            raise StateError("set_world() is for between two steps: a batch is being made", dataset=self._dataset.path)
+        self._refuse_while_making("set_world")
         if state is not None:
             self._compare(state)
         here = self._received[0]
