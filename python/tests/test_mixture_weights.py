@@ -19,7 +19,7 @@ import pytest
 import penstock as ps
 from conftest import host_service
 from flat import keywords
-from penstock.errors import ArgumentError, UnsupportedError
+from penstock.errors import ArgumentError, StateError, UnsupportedError
 
 N_STATES = int(os.environ.get("PENSTOCK_TEST_MIXTURES") or 40)
 SIZES = {"a": 19, "b": 5, "c": 40}
@@ -243,6 +243,106 @@ def test_set_weights_before_a_pass_that_does_not_count(paths: dict[str, Path]) -
         loader.set_weights({"a": 0, "b": 0, "c": 1})
         batches = labels_of(loader)  # begins at the same place
         assert batches[0] == first and counts(batches[1]) == {"c": 10} and loader.epoch == 1
+
+
+class Ranks:
+    """Loaders of one mixture that stand for ranks, which come and go while weights change."""
+
+    def __init__(self, mixture: ps.Mixture, draw: random.Random) -> None:
+        self.mixture, self.draw = mixture, draw
+        self.options = {"batch_size": draw.randrange(2, 6), "seed": draw.randrange(99), "num_workers": draw.randrange(2)}
+        self.loaders = [loader_of(mixture, rank=0, world_size=1, **self.options)]
+        self.passes = [iter(self.loaders[0])]
+
+    def state(self) -> dict[str, object]:
+        found: dict[str, object] = json.loads(json.dumps(self.loaders[0].state_dict()))
+        assert all(loader.state_dict() == found for loader in self.loaders)
+        return found
+
+    def change_weights(self) -> None:
+        weights = {name: self.draw.randrange(1, 9) for name in SIZES}
+        for loader in self.loaders:
+            loader.set_weights(weights)
+
+    def change_world(self) -> None:
+        """Some leave, some stay, and some join with a state or as a pickle."""
+        state, world = self.state(), self.draw.randrange(1, 5)
+        for loader in self.loaders[world:]:
+            loader.close()
+        del self.loaders[world:], self.passes[world:]
+        for rank in range(world):
+            if rank < len(self.loaders):
+                self.loaders[rank].set_world(rank, world, state=state)
+                continue
+            if self.draw.random() < 0.5:
+                loader = loader_of(self.mixture, rank=rank, world_size=world, **self.options)
+                loader.load_state_dict(state)
+            else:
+                loader = pickle.loads(pickle.dumps(self.loaders[0]))
+                loader.set_world(rank, world, state=state)
+            self.loaders.append(loader)
+            self.passes.append(iter(loader))
+
+    def step(self) -> list[list[int]]:
+        return [batch["label"].tolist() for batch in (next(one, None) for one in self.passes) if batch is not None]
+
+
+def test_weights_and_ranks_change_in_one_epoch(paths: dict[str, Path]) -> None:
+    """Whatever the order of calls, all ranks together deliver the order that a rank alone makes of the last state."""
+    draw = random.Random(54)
+    for _ in range(max(1, N_STATES // 2)):
+        weights = {name: draw.randrange(1, 9) for name in paths}
+        mixture = ps.Mixture(paths, weights=weights, quota=draw.choice([4, "batch", "epoch"]))
+        ranks, given, n_changes = Ranks(mixture, draw), [], [0, 0]
+        while ranks.loaders[0].remaining:
+            for i, change in enumerate((ranks.change_weights, ranks.change_world)):
+                if draw.random() < 0.3:
+                    change()
+                    n_changes[i] += 1
+            step = ranks.step()
+            assert len(step) == len(ranks.loaders)
+            given += [label for batch in step for label in batch]
+        state = ranks.state()
+        for loader in ranks.loaders:
+            loader.close()
+        quota = mixture._rule.quota
+        alone = ps.Mixture(paths, weights=weights, quota=ranks.options["batch_size"] if quota == "batch" else quota)
+        wanted = rest_of(alone, {**state, "epoch": 0, "position": 0}, 1, seed=state["seed"], batch_size=7)
+        assert given[: len(wanted)] == wanted and len(given) < len(wanted) + 4
+    assert min(n_changes) > 0 and len(state["mixture"]["changes"]) > 1
+
+
+def test_refused_while_a_batch_is_made(paths: dict[str, Path]) -> None:
+    """The batch would be delivered, and its samples would come again behind it."""
+    refused = []
+
+    def collate(batch: dict[str, object]) -> dict[str, object]:
+        try:
+            loader.set_weights({"a": 0, "b": 0, "c": 1})
+        except StateError as error:
+            refused.append(str(error))
+        return batch
+
+    mixture = ps.Mixture(paths, weights=dict.fromkeys(paths, 1))
+    with loader_of(mixture, collate_fn=collate) as loader, loader_of(mixture) as other:
+        assert labels_of(loader) == labels_of(other) and loader.state_dict() == other.state_dict()
+        assert len(refused) == len(loader) and "set_weights() is for between two steps" in refused[0]
+
+
+def test_a_state_that_is_refused_changes_no_weights(paths: dict[str, Path]) -> None:
+    mixture = ps.Mixture(paths, weights=dict.fromkeys(paths, 1))
+    with loader_of(mixture) as loader, loader_of(mixture) as other:
+        other.set_weights({"a": 0, "b": 0, "c": 1})
+        batches = iter(loader)
+        seen = [next(batches)["label"].tolist()]
+        before = loader.state_dict()
+        for wrong in ({"skipped": -1}, {"batch_size": 0}, {"height": 24}, {"position": 10**6}):
+            with pytest.raises(ArgumentError):
+                loader.load_state_dict({**other.state_dict(), **wrong})
+            assert loader.state_dict() == before
+        seen += [batch["label"].tolist() for batch in batches]
+        loader.load_state_dict({**before, "position": 0})
+        assert labels_of(loader) == seen
 
 
 def test_states_of_other_mixtures_are_refused(paths: dict[str, Path]) -> None:

@@ -820,13 +820,13 @@ class Loader(tickets.LikeDataLoader):
         former = self._weights.changes
         try:
             state = self._checked(state, strict)
+            settings, stage = self._changes.of_state(state)
+            n_skipped = _options.count(_SKIPPED, state.get(_SKIPPED, 0), 0, 2**64 - 1)
         except PenstockError:
             self._set_changes(former)
             raise
         pending = tuple(state[key] for key in _loader_state.KEYS)
-        settings, stage = self._changes.of_state(state)
-        self._n_skipped = _options.count(_SKIPPED, state.get(_SKIPPED, 0), 0, 2**64 - 1)
-        self._passing = False
+        self._n_skipped, self._passing = n_skipped, False
         self._put(settings.over(self._changes.opened))
         self._changes.made, self._changes.stage = settings, stage
         self._pending, self._loaded = pending, True
