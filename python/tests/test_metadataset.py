@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
+from penstock.data.metadataset import Range, chosen
 from penstock.errors import ArgumentError, CorruptError, NotFoundError, PenstockError
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "containers"
@@ -58,6 +59,18 @@ def test_repetitions_and_subsets(place: Path) -> None:
     outer = written(place, HEAD + "  train:\n    blend_epochized:\n      - path: meta.yaml\n        subset: {range: [50%, 100%]}\n"
                     "      - path: c\n        subset: {range: [10%, 12.5%]}\n", "outer.yml")  # fmt: skip
     assert sorted(sum(batches(ps.Mixture.from_energon(outer), 5), [])) == [5, 6, 7, 110, 110, 111, 111, 112, 112]
+
+
+def test_subsets_are_those_of_energon_to_the_sample() -> None:
+    """Energon makes one range of nested parts and rounds once: int(n * (percent / 100))."""
+    assert chosen([Range(0.0, 0.9, True)], 70) == range(63)
+    for n in range(200):
+        for percent in range(101):
+            assert chosen([Range(percent / 100, 1.0, True)], n) == range(int(n * (percent / 100)), n)
+    half = Range(0.5, 1.0, True)
+    late = Range(0.1, 1.0, True)
+    assert chosen([late, late], 6) == range(1, 6)  # int(6 * 0.19); if each part were rounded, it would be 0
+    assert chosen([Range(3, 9, False), half], 100) == range(6, 9) and chosen([Range(3, 9, False), half], 5) == range(4, 5)
 
 
 def test_files_within_files(place: Path) -> None:

@@ -27,16 +27,29 @@ _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?")
 
 
 class Range(NamedTuple):
-    """Where a subset begins and ends: as parts of the whole data set (is_relative), or as numbers of samples."""
+    """Where a subset begins and ends: parts of a data set, 0 to 1, or numbers of samples."""
 
     first: float
     end: float
     is_relative: bool
 
-    def of(self, n: int) -> range:
-        """Returns the sample numbers of the range, in a data set of n samples. Parts are rounded down."""
-        scale = n / 100 if self.is_relative else 1
-        return range(min(n, int(self.first * scale)), min(n, int(self.end * scale)))
+
+def chosen(ranges: Sequence[Range], n: int) -> range:
+    """Returns the numbers that subsets leave of a data set of n samples. ranges: the innermost subset first.
+
+    The numbers are those of Energon to the sample: it makes one range of all parts, and rounds once, in the same floats.
+    """
+    numbers, parts = range(n), list(ranges)
+    if parts and not parts[0].is_relative:
+        counted = parts.pop(0)
+        numbers = numbers[int(counted.first) : int(counted.end)]
+    if not parts:
+        return numbers
+    first, end, _ = parts.pop()
+    for inner in reversed(parts):
+        size = inner.end - inner.first
+        first, end = inner.first + first * size, inner.first + end * size
+    return numbers[int(len(numbers) * first) : int(len(numbers) * end)]
 
 
 class _Reader:
@@ -94,9 +107,7 @@ class _Reader:
             return self.file(path, part, ranges, depth + 1)
         is_prepared = os.path.isdir(os.path.join(path, ".nv-meta"))
         dataset = Dataset(path, split=part) if is_prepared or named is not None else Dataset(path)
-        for each in ranges:
-            dataset = dataset.subset(each.of(len(dataset)))
-        return dataset
+        return dataset.subset(chosen(ranges, len(dataset))) if ranges else dataset
 
     def _blend(self, node: Node, kind: str, split: str, ranges: Sequence[Range], depth: int) -> Any:
         if not isinstance(node.value, list) or not node.value:
@@ -149,7 +160,7 @@ def _range(node: Node, may_count: bool) -> Range:
     first, end = (float(each[1]) if each else float(text) for each, text in zip(percents, ends, strict=True))
     if first > end or (not counted and end > 100):
         raise node.fault(f"range: {ends[0]} to {ends[1]} is no range")
-    return Range(first, end, not counted)
+    return Range(first, end, False) if counted else Range(first / 100, end / 100, True)
 
 
 def read(path: Any, split: str, make: Any, options: dict[str, Any], rule: dict[str, Any]) -> Any:
