@@ -132,7 +132,7 @@ def test_bad_tables(tmp_path, name, text, words):
 def test_cells_become_numbers_by_stated_rules(tmp_path):
     cells = {"whole": ["1", "-2"], "code": ["007", "1"], "float": ["1", "2.5e3"], "big": ["9223372036854775808", "1"],
              "nan": ["nan", "1"], "gap": ["", "1"], "plus": ["+1", "1"], "space": [" 1", "1"], "inf": ["1e999", "1"],
-             "under": ["1_0", "1"], "arabic": ["\u0661", "1"]}  # fmt: skip
+             "under": ["1_0", "1"], "arabic": ["\u0661", "1"], "long": ["9" * 5000, "1"]}  # fmt: skip
     rows = [{"key": str(i), **{name: values[i] for name, values in cells.items()}} for i in range(2)]
     table = joined.open_table(written(tmp_path / "a.csv", csv_text(rows)))
     kinds = {name: spec.type for name, spec in table.schema.items()}

@@ -95,7 +95,7 @@ def _read_csv(table: Table) -> None:
 def _type_cells(table: Table, name: str) -> None:
     """Gives a column of CSV its type, by the rules of label files: all cells whole numbers, all numbers, or text."""
     cells = [row[name] for row in table.rows.values()]
-    if all(_WHOLE.fullmatch(cell) and abs(int(cell)) < 2**63 for cell in cells):
+    if all(len(cell) <= 20 and _WHOLE.fullmatch(cell) and abs(int(cell)) < 2**63 for cell in cells):
         kind: type = int
     elif all(_NUMBER.fullmatch(cell) and abs(float(cell)) < float("inf") for cell in cells):
         kind = float
