@@ -108,7 +108,6 @@ def _wrong(stats: Any) -> Iterator[str]:
         (("share", "given_up"), "shared batches were given up"),
         (("cache", "not_recoded"), "items of the cache could not be stored in its form"),
         (("boxes", "dropped"), "boxes were dropped: operations left too little of them"),
-        (("storage", "partial_reads"), "reads came back short"),
     ):
         if n := int(_number(stats, *path)):
             reason = str(_get(stats, "share", "reason") or "") if path == ("share", "alone") else ""
