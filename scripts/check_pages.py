@@ -63,7 +63,7 @@ def can_go_offline() -> bool:
 
 
 def install(session: Session, wheel: str, words: tuple[str, ...], helped: bool, torch: str) -> tuple[int, str]:
-    """Makes the environment of a set of packages. torch: what to install as torch. helped: install pytest and Pillow, see above."""
+    """Makes the environment of a set of packages. torch: what pip gets for torch. helped: with pytest and Pillow, too."""
     shutil.rmtree(session.folder, ignore_errors=True)
     session.folder.mkdir(parents=True)
     status, output = session.run(sys.executable, "-m", "venv", session.folder / "venv")
