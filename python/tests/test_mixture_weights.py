@@ -1,6 +1,7 @@
 """Mixtures with weights: quotas, ends of epochs, states with other ranks, weights that change, and what is refused.
 
 PENSTOCK_TEST_MIXTURES is the number of states that go on with other ranks, 40 if it is not set; `make check-long` takes 2,000.
+Half as many epochs have weights and ranks that change.
 """
 
 from __future__ import annotations

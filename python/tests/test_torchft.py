@@ -151,6 +151,25 @@ def test_groups_of_several_ranks_and_checkpoints(packed):
     assert dict(got) == alone(packed, 0) and len(got) == N
 
 
+def test_settings_after_a_step_that_was_not_committed_are_undone(packed):
+    manager, loader = StandIn([]), loader_of(packed)
+    batches = ps.torchft.Batches(loader, manager, 1)
+    got = rows_of(next(batches))
+    manager.step += 1
+    loader.set(batch_size=3)
+    lost = rows_of(next(batches))
+    assert len(lost) == 3
+    loader.set(batch_size=5)
+    again = rows_of(next(batches))  # the step of `lost` was not committed
+    assert again == lost and loader.batch_size == 3
+    got += again
+    manager.step += 1
+    for batch in batches:
+        got += rows_of(batch)
+        manager.step += 1
+    assert dict(got) == alone(packed, 0) and len(got) - N < 3
+
+
 @pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("torchft") is None, reason="torchft is not installed")
 def test_torchft_itself(packed):

@@ -42,6 +42,8 @@ class Batches:
     ``manager.should_commit()`` and steps the optimizer itself, without torchft's ``OptimizerWrapper``. The samples of a step
     that was not committed come again, shared out among the replicas of the next quorum. A replica that recovers gets the
     place from the others, as a part of the manager's state. ``loader.epoch`` is the epoch of the newest batch.
+    :meth:`Loader.set <penstock.Loader.set>` and :meth:`Loader.set_weights <penstock.Loader.set_weights>` are for steps that were
+    committed: with a step that was not, what they have changed since is undone.
 
     The manager needs ``use_async_quorum=False``, and all of its replicas take part (``WorldSizeMode.DYNAMIC``).
 
