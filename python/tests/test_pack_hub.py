@@ -110,6 +110,8 @@ def test_refusals(tmp_path):
         ps.pack(lists, tmp_path / "out")
     with pytest.raises(ps.errors.ArgumentError, match="sample 3: field 'id'"):
         ps.pack(made(id=["a", "b", "c", None, "e"]), tmp_path / "null")
+    with pytest.raises(ps.errors.FunctionError, match="a null is in a list of numbers"):
+        ps.pack(made(vector=[[1.5], [], [None, 1.5], [], []]), tmp_path / "null in a list")
     empty = made().select([])
     with pytest.raises(ps.errors.NotFoundError, match="no samples"):
         ps.pack(empty, tmp_path / "empty")

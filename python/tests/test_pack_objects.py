@@ -21,7 +21,7 @@ from PIL import Image as PilImage
 
 import penstock as ps
 from conftest import encoded, picture
-from penstock.data.sources import items, typed
+from penstock.data.sources import huggingface, items, typed
 
 N = 24
 
@@ -307,6 +307,15 @@ def test_what_cannot_be_stored_is_refused_and_leaves_nothing(tmp_path, i):
     with pytest.raises(ps.PenstockError, match=words):
         ps.pack(Listed(value), tmp_path / "out")
     assert not os.path.exists(tmp_path / "out") or not os.listdir(tmp_path / "out")
+
+
+def test_nulls_in_lists_of_datasets():
+    """numpy makes NaN of None where a dtype of floats is asked for; datasets itself need not be here."""
+    numbers = huggingface._Numbers("float32")
+    assert numbers(None) is None and numbers([[1, 2.5], [3, 4]]).tolist() == [[1, 2.5], [3, 4]]
+    for value in ([1.5, None], [None], [[1.0], [None]]):
+        with pytest.raises(ps.errors.CorruptError, match="a null is in a list"):
+            numbers(value)
 
 
 def test_tensors_that_are_no_pixels(tmp_path):

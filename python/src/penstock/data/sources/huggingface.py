@@ -165,6 +165,10 @@ def _same(value: Any) -> Any:
     return value
 
 
+def _has_null(value: Any) -> bool:
+    return isinstance(value, list) and any(each is None or _has_null(each) for each in value)
+
+
 class _Numbers:
     def __init__(self, dtype: str) -> None:
         self._dtype = dtype
@@ -172,6 +176,8 @@ class _Numbers:
     def __call__(self, value: Any) -> Any:
         import numpy as np
 
+        if _has_null(value):  # numpy would make NaN of it
+            raise CorruptError("a null is in a list of numbers")
         return None if value is None else np.asarray(value, self._dtype)
 
 
