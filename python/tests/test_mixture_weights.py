@@ -20,7 +20,7 @@ import pytest
 import penstock as ps
 from conftest import host_service
 from flat import keywords
-from penstock.errors import ArgumentError, StateError, UnsupportedError
+from penstock.errors import ArgumentError, LimitError, StateError, UnsupportedError
 
 N_STATES = int(os.environ.get("PENSTOCK_TEST_MIXTURES") or 40)
 SIZES = {"a": 19, "b": 5, "c": 40}
@@ -236,6 +236,18 @@ def test_a_change_forgets_those_behind_it(paths: dict[str, Path]) -> None:
         assert loader.state_dict() == before
     with loader_of(ps.Mixture(paths)) as loader, pytest.raises(ArgumentError, match="made with weights"):
         loader.set_weights({"a": 1, "b": 1, "c": 1})
+
+
+def test_a_run_has_1024_changes(paths: dict[str, Path]) -> None:
+    with loader_of(ps.Mixture(paths, weights=dict.fromkeys(paths, 1)), batch_size=1) as loader:
+        for n in range(1024):
+            loader.set_epoch(n)
+            loader.set_weights({"a": 1 + n % 5, "b": 1, "c": 1})
+        before = loader.state_dict()
+        loader.set_epoch(1024)
+        with pytest.raises(LimitError, match="more than 1024"):
+            loader.set_weights(dict.fromkeys(paths, 1))
+        assert loader.state_dict() == {**before, "epoch": 1024} and len(labels_of(loader)) == len(loader)
 
 
 def test_set_weights_before_a_pass_that_does_not_count(paths: dict[str, Path]) -> None:

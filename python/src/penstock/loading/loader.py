@@ -682,6 +682,7 @@ class Loader(tickets.LikeDataLoader):
 
         Args:
             weights: for the sources of the mixture, as for :class:`Mixture`. ArgumentError: the mixture was made without weights.
+                LimitError: a run has 1,024 changes at most; change them every so many steps.
 
         StateError: a batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
         """
