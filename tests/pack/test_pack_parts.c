@@ -325,7 +325,7 @@ static void find_folder(void **state, const char *path, char out[300])
 
 static void flip(void **state, const char *relative, off_t at)
 {
-    uint8_t byte;
+    uint8_t byte = 0;
     int fd = open(folder_path(state, relative), O_RDWR);
     assert_true(fd >= 0 && pread(fd, &byte, 1, at) == 1);
     byte ^= 1;
