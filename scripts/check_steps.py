@@ -29,7 +29,8 @@ TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
 THREADED = "^(base|batch|cache|device|fleet|images|loader|serve|share|stall|storage|pack|writer|verify)$"
 # With that sanitizer they take most of the step's time; make check-long runs them.
 SLOW_WITH_TSAN = (r"^test_(fleet|loader_(cache_form|device|fleet|life|limit|memory|meter|order|pli_jpeg|ranges|set|sound|stats"
-                  r"|steady|training)|pack_pli_jpeg|serve_(hostile|siblings|stream|stream_gpu)|writer_journal_forged)$")
+                  r"|steady|training|weights|world)|pack_pli_jpeg|serve_(hostile|siblings|stream|stream_gpu)"
+                  r"|writer_journal_forged)$")
 SLOW_WITH_ASAN = (r"^test_(pli_(encode|jpeg_(file_c|pixels)|wave_levels)|cli_(interrupt|plan|pli|repack|unpack)"
                   r"|kernels_(batch|jpeg|prepare|store|units|wave)|gpu_batch|bench_gpu|stall_trace"
                   r"|loader_(cache_form|device|fleet|limit|pli_jpeg|steady|training)|serve_(siblings|stream_gpu)"
