@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a printed notice. */
+/* Offsets of the parts of a printed notice. */
 enum { AT_KIND = 0, AT_COUNT = 8, AT_NAME = 16, AT_WHY = 80, AT_FIRST = 240 };
 /* Room for an escaped text: each byte may become four. */
 enum { ESCAPED_CAP = 4096 };

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one scheduler says. */
+/* The part that one scheduler names. */
 struct said {
     const char *by; /* the variable that names the part; NULL: this scheduler says nothing */
     uint64_t part;  /* from 0 */

@@ -343,7 +343,7 @@ static bool is_drawn(const struct pack_arguments *a)
     return a->yolo || a->cvat || a->labelme || a->roboflow;
 }
 
-/* Whether the Python package reads the source. */
+/* True if the Python package reads the source. */
 static bool is_annotated(const struct pack_arguments *a)
 {
     return a->from != NULL || a->join != NULL || a->colours != NULL || a->coco != NULL || a->voc ||

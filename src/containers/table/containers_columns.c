@@ -37,7 +37,7 @@ struct psti_column_field {
     uint32_t n_file;        /* of the last file that declared it, from 1 on */
 };
 
-/* What became of a rule. UNUSED: no column has its name. USED_FOR_NOTHING: only a column without
+/* States of a rule. UNUSED: no column has its name. USED_FOR_NOTHING: only a column without
  * values has its name. USED: it made a field, or left one out. */
 enum rule_use { UNUSED = 0, USED_FOR_NOTHING, USED };
 

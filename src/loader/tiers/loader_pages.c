@@ -128,7 +128,7 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
     }
 }
 
-/* Of the pages into which no row points, returns the one that was used longest ago. The lock is
+/* Returns the page that was used longest ago and into which no row points. The lock is
  * held. */
 static struct psti_loader_page *find_oldest(struct psti_loader_pages *pages)
 {
