@@ -14,6 +14,7 @@ import sys
 import textwrap
 import time
 import types
+from multiprocessing import resource_tracker
 
 import numpy as np
 import pytest
@@ -44,6 +45,13 @@ def running(word: str) -> list[int]:
         except OSError:
             pass
     return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tracker() -> None:
+    """Starts the process in which multiprocessing tracks what it shares. It lives as long as the tests, so it must not be started
+    while a test has put its word into the environment."""
+    resource_tracker.ensure_running()
 
 
 def gone(word: str) -> bool:
