@@ -100,6 +100,14 @@ def find_references() -> None:
         sys.path.append(str(apart))
 
 
+def only_numpy(folder: Path) -> Path:
+    """Makes it a folder of packages that has Penstock and numpy, and nothing else."""
+    (folder / "penstock").symlink_to(Path(ps.__file__).parent)
+    for entry in Path(sysconfig.get_path("platlib")).glob("numpy*"):
+        (folder / entry.name).symlink_to(entry)
+    return folder
+
+
 def needs_highs() -> pytest.MarkDecorator:
     """Skips the tests of a file where no HiGHS solves plans."""
     missing = ""

@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 
 import pytest
 
 import penstock as ps
+from conftest import only_numpy
 
 SHORT = ("--per-class", "8", "--epochs", "1", "--budget", "1")
 
@@ -20,11 +20,7 @@ SHORT = ("--per-class", "8", "--epochs", "1", "--budget", "1")
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory) -> Path:
     """A folder of packages with Penstock and numpy only, as in an environment into which only the wheel was installed."""
-    folder = tmp_path_factory.mktemp("packages")
-    (folder / "penstock").symlink_to(Path(ps.__file__).parent)
-    for entry in Path(sysconfig.get_path("platlib")).glob("numpy*"):
-        (folder / entry.name).symlink_to(entry)
-    return folder
+    return only_numpy(tmp_path_factory.mktemp("packages"))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
+from conftest import only_numpy
 
 
 def first_batch(data: Path, source: str, paths: list[Path]) -> subprocess.CompletedProcess[str]:
@@ -28,11 +29,7 @@ def first_batch(data: Path, source: str, paths: list[Path]) -> subprocess.Comple
 @pytest.fixture(scope="module")
 def without_torch(tmp_path_factory) -> Path:
     """A folder of packages with Penstock and numpy, and nothing else."""
-    folder = tmp_path_factory.mktemp("packages")
-    (folder / "penstock").symlink_to(Path(ps.__file__).parent)
-    for entry in Path(sysconfig.get_path("platlib")).glob("numpy*"):
-        (folder / entry.name).symlink_to(entry)
-    return folder
+    return only_numpy(tmp_path_factory.mktemp("packages"))
 
 
 @pytest.fixture(scope="module")

@@ -254,6 +254,14 @@ def in_field(error: PenstockError, field: str) -> PenstockError:
     return type(error)(f"field {field!r}: {error}", status=error.status, **parts)
 
 
+def in_sample(error: PenstockError, sample: int | str) -> PenstockError:
+    """Returns the error with a sample's number or name in front. A number becomes its `sample`, too."""
+    parts = {name: getattr(error, name) for name in _PARTS}
+    if isinstance(sample, int):
+        parts["sample"] = sample
+    return type(error)(f"sample {sample!r}: {error}", status=error.status, **parts)
+
+
 def from_parts(parts: dict[str, Any]) -> PenstockError:
     """Returns the exception for an error of the C library (called by the extension module)."""
     kind = _KINDS.get(parts["status"], InternalError)

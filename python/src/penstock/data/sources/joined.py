@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from ...base.files import parse, read_file, text_of
-from ...errors import ArgumentError, CorruptError, PenstockError, UnsupportedError
+from ...errors import ArgumentError, CorruptError, PenstockError, UnsupportedError, in_sample
 from .. import packing
 from ..dataset import Dataset, Field
 from ..pack_report import PackReport
@@ -227,8 +227,7 @@ class Joined:
                 yield name, dataset.read(i, name, original=True)
 
     def located(self, error: PenstockError, name: str) -> PenstockError:
-        return type(error)(f"sample {name!r}: {error}", status=error.status, text=error.text, file=error.file, offset=error.offset,
-                           codec=error.codec, os_error=error.os_error)  # fmt: skip
+        return in_sample(error, name)
 
     def close(self) -> None:
         pass

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 from ...base import options
-from ...errors import ArgumentError, FunctionError, NotFoundError, PenstockError
+from ...errors import ArgumentError, FunctionError, NotFoundError, PenstockError, in_sample
 from .. import packing
 from ..pack_report import PackReport
 from ..schema import FieldSpec, Mask, spec
@@ -76,11 +76,6 @@ def _classes(dataset: Any) -> Any:
     return None
 
 
-def _located(error: PenstockError, i: int) -> PenstockError:
-    return type(error)(f"sample {i}: {error}", status=error.status, text=error.text, sample=i, file=error.file,
-                       offset=error.offset, codec=error.codec, os_error=error.os_error)  # fmt: skip
-
-
 class Objects:
     """A data set of the user's own, as the packing loop reads it. `get`: gives a sample by its number, in any thread; None: the
     calling thread reads all samples."""
@@ -118,11 +113,11 @@ class Objects:
             sample, nbytes, jpegs = typed.stored(typed.named(get(), self.order), self.schema)
             values, kept = writer._prepare(sample)
         except PenstockError as error:
-            raise _located(error, i) from error.__cause__
+            raise in_sample(error, i) from error.__cause__
         return packing.Ready(f"{i:012d}", values, kept, nbytes, jpegs)
 
     def located(self, error: PenstockError, name: str) -> PenstockError:
-        return _located(error, int(name))
+        return in_sample(error, int(name))
 
     def close(self) -> None:
         if self._processes is not None:
@@ -189,7 +184,7 @@ def _first_tells(dataset: Any, storing: Storing) -> dict[str, FieldSpec]:
         sample = typed.named(read(dataset, 0), None)
         return typed.schema_of(sample, _classes(dataset), storing.image, storing.mask)
     except PenstockError as error:
-        raise _located(error, 0) from error.__cause__
+        raise in_sample(error, 0) from error.__cause__
 
 
 def _opened(dataset: Any, split: str | None) -> Any:
