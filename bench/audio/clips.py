@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -170,6 +171,17 @@ def serve(name: str, folder: Path, cores: int, features: bool) -> None:
         print(n, time.perf_counter() - start, flush=True)
 
 
+def resumed_round(process: subprocess.Popen, seconds: float) -> float:
+    """Measures a round of one loader: clips per second. Outside its rounds a loader's processes are stopped, because some prepare
+    batches ahead, which would take time from the loader of the next round."""
+    os.killpg(process.pid, signal.SIGCONT)
+    process.stdin.write(f"{seconds}\n")
+    process.stdin.flush()
+    n, took = process.stdout.readline().split()
+    os.killpg(process.pid, signal.SIGSTOP)
+    return round(int(n) / float(took), 1)
+
+
 def measure(folder: Path, cores: int, args: argparse.Namespace) -> tuple[dict, dict]:
     """Returns for each loader the clips per second of each round, or the reason why there are none; and the versions of the
     peers."""
@@ -183,20 +195,24 @@ def measure(folder: Path, cores: int, args: argparse.Namespace) -> tuple[dict, d
         command = [python, __file__, "--serve", name, "--data", str(folder), "--cores", str(cores)]
         command += ["--features"] if args.features else []
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=environments.variables(args.build, environment))
+                                   env=environments.variables(args.build, environment), start_new_session=True)
         if ready := process.stdout.readline():
+            os.killpg(process.pid, signal.SIGSTOP)
             running[name], results[name] = process, []
             found |= json.loads(ready)
         else:
             results[name] = {"absent": runner.last_line(process.communicate()[1], process.returncode)}
-    for _ in range(args.rounds):
-        for name, process in running.items():
-            process.stdin.write(f"{args.time}\n")
-            process.stdin.flush()
-            n, took = process.stdout.readline().split()
-            results[name].append(round(int(n) / float(took), 1))
-    for process in running.values():
-        process.communicate("")
+    try:
+        for _ in range(args.rounds):
+            for name, process in running.items():
+                results[name].append(resumed_round(process, args.time))
+        for process in running.values():
+            os.killpg(process.pid, signal.SIGCONT)
+            process.communicate("")
+    finally:
+        for process in running.values():
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
     return results, found
 
 
