@@ -57,6 +57,7 @@ help:
 	@echo "                              containers beside their own libraries: SOURCES_ARGS='containers --groups parquet,mds'; --short tries them"
 	@echo "make bench-endtoend           training time: DALI, torchvision, Penstock, over networks, data, machines; ENDTOEND_ARGS='--sets frames'"
 	@echo "make bench-slow-samples       1 % of the samples cost 50 times as much: in-order loaders and Penstock; SLOW_ARGS='--rounds 3'"
+	@echo "make bench-short-epochs       epochs of 1 to 8 batches with emulated steps: what is lost between two epochs; SHORT_ARGS='--rounds 5'"
 	@echo "make bench-second-half        crop, resize, flip, normalise, store, beside Pillow, OpenCV, torchvision, DALI; SECOND_ARGS='--before OTHER/bench_augment'"
 	@echo "make bench-start              install, import, first batch: the wheel beside Pillow, simplejpeg, TorchCodec, SPDL, FFCV, DALI; make wheels first"
 	@echo "make bench-scaled             Loader(scaled_decode=True): pixels and speed; DATA=FOLDER of JPEGs"
@@ -201,6 +202,9 @@ bench-start: build
 bench-slow-samples: build test-packages
 	@mkdir -p bench/out
 	.venv/bin/python bench/loader/slow_samples.py $(or $(DATA),../shared/data) build/slow-samples --json bench/out/slow_samples.json $(SLOW_ARGS)
+
+bench-short-epochs: build test-packages
+	.venv/bin/python bench/loader/short_epochs.py --data $(or $(DATA),../shared/data/imagenet_folder) --out bench/out $(SHORT_ARGS)
 
 bench-scaled: build
 	.venv/bin/python bench/loader/scaled_decode.py $(or $(DATA),../shared/data/imagenet_folder) $(SCALED_ARGS)

@@ -559,18 +559,18 @@ uint64_t pst_loader_n_batches_from(const pst_loader *loader, uint64_t position, 
  * rank: 0 to world_size - 1.
  * world_size: number of ranks; 0 means 1.
  *
- * PST_ERROR_ARGUMENT: rank is not below world_size, and nothing is changed.
- * PST_ERROR_FORKED.
+ * PST_ERROR_ARGUMENT: rank is not below world_size, and nothing is changed. PST_ERROR_FORKED.
  *
  * One thread at a time for each loader. */
 PST_WARN_UNUSED enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank,
                                                      uint32_t world_size, struct pst_error *err);
 
 /* Starts an epoch from its first batch. Work under way for another place is cancelled and waited
- * for.
+ * for. Once one epoch has followed another, the first `prefetch` batches of the next one are made
+ * while the caller has the last ones or is away; pst_loader_stats counts them when they are made.
+ * They are delivered if that epoch begins with the same ranks, order and settings.
  *
  * epoch: any number. Order and random parameters are functions of it.
- *
  * PST_ERROR_FORKED, PST_ERROR_MEMORY, PST_ERROR_DEVICE, PST_ERROR_INTERNAL.
  *
  * One thread at a time for each loader. */
@@ -583,8 +583,8 @@ PST_WARN_UNUSED enum pst_status pst_loader_begin(pst_loader *loader, uint64_t ep
  * state: as pst_loader_state gave it. Copied.
  *
  * PST_ERROR_ARGUMENT: the state belongs to another order, seed, augmentation rule or number of
- *     samples, or its position is beyond n_samples. Nothing is changed.
- * PST_ERROR_FORKED, PST_ERROR_MEMORY, PST_ERROR_DEVICE.
+ *     samples, or its position is beyond n_samples. Nothing is changed. PST_ERROR_FORKED,
+ *     PST_ERROR_MEMORY, PST_ERROR_DEVICE.
  *
  * One thread at a time for each loader. */
 PST_WARN_UNUSED enum pst_status pst_loader_resume(pst_loader *loader,

@@ -135,7 +135,11 @@ size_t drain_epoch(pst_loader *loader, void (*look)(pst_loader *, const pst_batc
 void begin_epoch(pst_loader *loader, uint64_t epoch)
 {
     struct pst_error err;
-    assert_ok(pst_loader_begin(loader, epoch, &err));
+    struct pst_loader_state state;
+    pst_loader_state(loader, &state);
+    state.epoch = epoch;
+    state.position = 0;
+    assert_ok(pst_loader_resume(loader, &state, &err));
 }
 
 size_t run_epoch(pst_loader *loader, uint64_t epoch, uint64_t *hashes)

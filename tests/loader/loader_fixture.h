@@ -41,6 +41,8 @@ struct pst_loader_options augmented_options(struct augmented *kept, uint32_t hei
                                             uint32_t width);
 
 pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options);
+/* Begins an epoch as a resume does: no batch of it was prepared while the one before it ended, so
+ * counts at its end are exact. */
 void begin_epoch(pst_loader *loader, uint64_t epoch);
 struct pst_loader_stats stats_of(const pst_loader *loader);
 

@@ -200,7 +200,6 @@ static void test_opened_by_inode(void **state)
 {
     (void)state;
     static uint64_t opened[2 * N_SAMPLES], hashes[N_SAMPLES];
-    struct pst_error err;
     struct watch watch;
     if (!watch_open(&watch, "photos"))
         skip();
@@ -212,7 +211,7 @@ static void test_opened_by_inode(void **state)
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         n_samples = 0;
         (void)watch_take(&watch, opened, 2 * (size_t)N_SAMPLES);
-        assert_ok(pst_loader_begin(loader, epoch, &err));
+        begin_epoch(loader, epoch);
         assert_int_equal(drain_epoch(loader, collect, hashes), N_SAMPLES / BATCH);
         assert_int_equal(watch_take(&watch, opened, 2 * (size_t)N_SAMPLES), N_SAMPLES);
         check_opened(dataset, opened);

@@ -59,11 +59,10 @@ static void look(pst_loader *loader, const pst_batch *batch)
 
 static void run(const struct pst_loader_options *options)
 {
-    struct pst_error err;
     uint64_t hashes[N_SAMPLES];
     pst_loader *loader = open_loader(dataset, options);
     for (uint64_t epoch = 0; epoch < N_EPOCHS; epoch++) {
-        assert_ok(pst_loader_begin(loader, epoch, &err));
+        begin_epoch(loader, epoch);
         drain_epoch(loader, look, hashes);
         struct pst_loader_stats stats = stats_of(loader);
         assert_int_equal(stats.n_samples, (epoch + 1) * N_SAMPLES);

@@ -63,7 +63,8 @@ static void set_place(pst_loader *loader, uint64_t epoch, uint64_t start)
     loader->epoch.state.epoch = epoch;
     loader->epoch.state.position = start;
     loader->epoch.issue_end = UINT64_MAX;
-    loader->epoch.next_step = 0;
+    loader->epoch.first_step = loader->epoch.next_step;
+    loader->epoch.n_early = 0;
 }
 
 /* Goes on in the epoch under way, from a position on. No read or work may be under way. */
@@ -76,13 +77,13 @@ static void go_on_at(pst_loader *loader, uint64_t position)
     }
     loader->epoch.parked = psti_loader_share_begin(loader);
     if (!loader->epoch.parked)
-        psti_loader_run_start(loader, 0);
+        psti_loader_run_start(loader, loader->epoch.next_step);
 }
 
 void psti_loader_go_on(pst_loader *loader)
 {
     if (!loader->epoch.begun || loader->epoch.failed ||
-        loader->epoch.next_step >= loader->epoch.n_steps)
+        loader->epoch.next_step >= psti_loader_epoch_end(&loader->epoch))
         return; /* the next epoch begins with the new size */
     go_on_at(loader, loader->epoch.state.position);
 }
@@ -95,7 +96,7 @@ static bool is_over(const pst_loader *loader, uint64_t *position)
 {
     const struct psti_loader_epoch *epoch = &loader->epoch;
     uint64_t stride = (uint64_t)loader->options.batch_size * epoch->ranks.world_size;
-    *position = epoch->start + epoch->next_step * stride;
+    *position = epoch->start + (epoch->next_step - epoch->first_step) * stride;
     return !epoch->begun || epoch->failed || epoch->ended ||
            *position >= psti_order_end(loader->order, epoch->ranks, epoch->start);
 }
@@ -119,12 +120,51 @@ enum pst_status pst_loader_set_world(pst_loader *loader, uint32_t rank, uint32_t
     return PST_OK;
 }
 
-static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t start)
+/* True if the epoch under way has been delivered whole, and the wanted one follows it. */
+static bool follows(const pst_loader *loader, uint64_t epoch)
+{
+    const struct psti_loader_epoch *former = &loader->epoch;
+    return former->begun && !former->failed && epoch == former->number + 1 &&
+           former->next_step >= psti_loader_epoch_end(former);
+}
+
+/* True if batches of the epoch that follows are under way already, and are those of its ranks. */
+static bool has_begun_early(const pst_loader *loader)
+{
+    const struct psti_ranks *a = &loader->epoch.ranks, *b = &loader->epoch.next_ranks;
+    return loader->epoch.running && loader->epoch.n_early > 0 && a->rank == b->rank &&
+           a->world_size == b->world_size && !psti_loader_tiers_renew(loader);
+}
+
+/* Returns how many steps of the next epoch may be started before the one that begins now is over.
+ * A loader that goes from one epoch into the next will probably do so again; before that is known,
+ * work for a further epoch could be in vain. The service decides for those that share, and sums of
+ * an index are noted epoch by epoch. */
+static uint64_t early_steps(const pst_loader *loader)
+{
+    if (loader->share || loader->tiers.shelf || loader->noted.sums)
+        return 0;
+    return psti_order_n_batches(loader->order, loader->epoch.ranks, 0);
+}
+
+/* The batches that are under way become the first ones of the epoch. */
+static void go_over(pst_loader *loader, uint64_t epoch)
+{
+    set_place(loader, epoch, 0);
+    loader->epoch.ended = false;
+    loader->epoch.n_bad = loader->epoch.n_good = 0;
+    loader->epoch.n_early = early_steps(loader);
+    psti_loader_meter_begin(loader);
+    pthread_cond_broadcast(loader->work);
+}
+
+/* Begins at that place. What is under way is thrown away. follows_on: as follows() tells. */
+static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t start, bool follows_on)
 {
     pthread_mutex_lock(loader->lock);
     psti_loader_run_cancel(loader);
     pthread_mutex_unlock(loader->lock);
-    psti_loader_tiers_begin(loader);
+    psti_loader_tiers_begin(loader, false);
     pthread_mutex_lock(loader->lock);
     loader->epoch.ranks = loader->epoch.next_ranks;
     if (start > 0 && psti_order_end(loader->order, loader->epoch.ranks, start) == start) {
@@ -135,10 +175,11 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     loader->epoch.begun = true;
     loader->epoch.failed = loader->epoch.ended = false;
     loader->epoch.n_bad = loader->epoch.n_good = 0;
+    loader->epoch.n_early = follows_on ? early_steps(loader) : 0;
     psti_loader_meter_begin(loader);
     loader->epoch.parked = psti_loader_share_begin(loader); /* the group is asked first */
     if (!loader->epoch.parked)
-        psti_loader_run_start(loader, 0);
+        psti_loader_run_start(loader, loader->epoch.next_step);
     pthread_mutex_unlock(loader->lock);
     return PST_OK;
 }
@@ -148,7 +189,17 @@ enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch, struct pst_
     if (psti_batch_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
     enum pst_status status = psti_loader_check_broken(loader, err);
-    return status == PST_OK ? begin_at(loader, epoch, 0) : status;
+    if (status != PST_OK)
+        return status;
+    pthread_mutex_lock(loader->lock);
+    bool follows_on = follows(loader, epoch), early = follows_on && has_begun_early(loader);
+    if (early)
+        go_over(loader, epoch);
+    pthread_mutex_unlock(loader->lock);
+    if (!early)
+        return begin_at(loader, epoch, 0, follows_on);
+    psti_loader_tiers_begin(loader, true);
+    return PST_OK;
 }
 
 enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_state *state,
@@ -189,8 +240,8 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
     if (status != PST_OK)
         return status;
     bool at_end = state->position > 0 && state->position == own->n_samples;
-    return at_end ? begin_at(loader, state->epoch + 1, 0)
-                  : begin_at(loader, state->epoch, state->position);
+    return at_end ? begin_at(loader, state->epoch + 1, 0, false)
+                  : begin_at(loader, state->epoch, state->position, false);
 }
 
 void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state)

@@ -11,8 +11,12 @@
 struct psti_loader_epoch {
     uint64_t number, start;        /* the epoch under way, and its position at which it began */
     uint64_t step_base, n_steps;   /* steps of the epoch before `start`, and behind it */
-    uint64_t next_step;            /* step to deliver next */
-    uint64_t issue_end;            /* first step that must not be started */
+    /* Steps of the queue are counted on from epoch to epoch while the loader runs: first_step is
+     * the first one of the epoch under way. */
+    uint64_t first_step;
+    uint64_t next_step; /* of the queue: to deliver next */
+    uint64_t issue_end; /* first step of the queue that must not be started */
+    uint64_t n_early;   /* steps of the next epoch that may be started in this one; 0: none */
     uint32_t ahead;                /* number of jobs that may be under way, <= prefetch */
     struct psti_ranks ranks;       /* ranks of the epoch under way */
     struct psti_ranks next_ranks;  /* ranks of the next epoch */
@@ -27,5 +31,12 @@ struct psti_loader_epoch {
     bool broken; /* pst_loader_set lost its memory: it can only be closed. The caller's thread */
     struct pst_error failure;
 };
+
+/* The first step of the queue behind the epoch under way. An endless epoch has none. */
+static inline uint64_t psti_loader_epoch_end(const struct psti_loader_epoch *epoch)
+{
+    uint64_t left = UINT64_MAX - epoch->first_step;
+    return epoch->n_steps < left ? epoch->first_step + epoch->n_steps : UINT64_MAX;
+}
 
 #endif

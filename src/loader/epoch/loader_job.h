@@ -28,7 +28,8 @@ enum psti_loader_job_state {
 struct psti_loader_job {
     /* Written before RUNNING, and constant until EMPTY: */
     pst_batch *batch;
-    uint64_t epoch, step;
+    uint64_t queue_step;  /* its place among all jobs; step % prefetch is that in the ring */
+    uint64_t epoch, step; /* step: of the epoch, from where the loader began in it */
     uint32_t n_rows;
     uint64_t *positions; /* [batch_size] */
     /* Place of the first row among those of this rank in the epoch, for what is divided evenly over

@@ -119,8 +119,9 @@ static void move_on(pst_loader *loader, struct psti_loader_job *job)
     job->state = PSTI_LOADER_JOB_EMPTY;
     psti_loader_job_clear_bads(job);
     loader->epoch.next_step++;
-    loader->epoch.state.position = loader->epoch.start + loader->epoch.next_step * stride;
-    if (loader->epoch.next_step == loader->epoch.n_steps) {
+    uint64_t n_delivered = loader->epoch.next_step - loader->epoch.first_step;
+    loader->epoch.state.position = loader->epoch.start + n_delivered * stride;
+    if (n_delivered == loader->epoch.n_steps) {
         loader->epoch.state.epoch = loader->epoch.number + 1;
         loader->epoch.state.position = 0;
     }
@@ -282,7 +283,7 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
         psti_loader_run_start(loader, loader->epoch.next_step);
     enum pst_status status = PST_OK;
     while (status == PST_OK && !*out) {
-        if (loader->epoch.next_step >= loader->epoch.n_steps) {
+        if (loader->epoch.next_step >= psti_loader_epoch_end(&loader->epoch)) {
             pthread_mutex_unlock(loader->lock);
             bool settled = psti_loader_tiers_settle(loader, deadline);
             pthread_mutex_lock(loader->lock);

@@ -68,36 +68,54 @@ static void hint(pst_loader *loader, const struct psti_loader_job *job)
 static bool waits_for_release(const pst_loader *loader)
 {
     struct psti_batch_pool_stats stats;
-    if (loader->queue.issue_step == loader->epoch.next_step ||
-        psti_batch_pool_has_free(loader->pool))
+    bool is_next = loader->queue.issue_step == loader->epoch.next_step &&
+                   loader->queue.issue_step < psti_loader_epoch_end(&loader->epoch);
+    if (is_next || psti_batch_pool_has_free(loader->pool))
         return false;
     psti_batch_pool_stats(loader->pool, &stats);
     return stats.n_slots >=
            loader->options.prefetch + (loader->epoch.n_kept ? loader->epoch.n_kept : 1);
 }
 
+/* The place of a job in the order. */
+struct place {
+    uint64_t epoch, start, step; /* the step is counted from where the loader began in the epoch */
+    uint64_t shown_step;         /* counted from the epoch's beginning */
+};
+
+/* Steps behind the epoch under way are the first ones of the next epoch. */
+static struct place place_of(const struct psti_loader_epoch *epoch, uint64_t queue_step)
+{
+    uint64_t end = psti_loader_epoch_end(epoch), step = queue_step - epoch->first_step;
+    if (queue_step < end)
+        return (struct place){epoch->number, epoch->start, step, epoch->step_base + step};
+    return (struct place){epoch->number + 1, 0, queue_step - end, queue_step - end};
+}
+
 bool psti_loader_pump_start_job(pst_loader *loader)
 {
-    if (loader->queue.issue_step >= loader->epoch.n_steps ||
-        loader->queue.issue_step >= loader->epoch.issue_end ||
-        loader->queue.issue_step >= loader->epoch.next_step + loader->epoch.ahead ||
+    uint64_t step = loader->queue.issue_step, end = psti_loader_epoch_end(&loader->epoch);
+    if ((step >= end && step - end >= loader->epoch.n_early) ||
+        step >= loader->epoch.issue_end || step >= loader->epoch.next_step + loader->epoch.ahead ||
         waits_for_release(loader))
         return false;
-    struct psti_loader_job *job =
-        &loader->queue.ring[loader->queue.issue_step % loader->options.prefetch];
+    struct psti_loader_job *job = &loader->queue.ring[step % loader->options.prefetch];
     loader->queue.claim_status =
         loader->placement.ops->claim(loader, loader->options.batch_size, &job->batch);
     if (loader->queue.claim_status != PST_OK)
         return false;
-    uint64_t step = loader->queue.issue_step, epoch = loader->epoch.number,
-             start = loader->epoch.start;
+    struct place place = place_of(&loader->epoch, step);
+    if (step == end) /* windows are those of another epoch */
+        loader->queue.hinted_window = UINT64_MAX;
     struct psti_ranks ranks = loader->epoch.ranks;
     /* If only parts of items are read, or only some items, the kernel must not read the rest ahead.
      */
     bool reads_parts = loader->meters.stats.n_partial_reads > 0 ||
                        psti_loader_tiers_have_items(loader) || loader->forms.n;
     pthread_mutex_unlock(loader->lock);
-    psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->epoch.step_base + step);
+    job->queue_step = step;
+    psti_loader_job_set(loader, job, ranks, place.epoch, place.start, place.step,
+                        place.shown_step);
     if (!reads_parts)
         hint(loader, job);
     else
@@ -114,8 +132,8 @@ bool psti_loader_pump_start_job(pst_loader *loader)
  * longest one when the others are done. */
 static bool goes_before(const struct psti_loader_task *a, const struct psti_loader_task *b)
 {
-    if (a->job->step != b->job->step)
-        return a->job->step < b->job->step;
+    if (a->job->queue_step != b->job->queue_step)
+        return a->job->queue_step < b->job->queue_step;
     return a->items.block_nbytes > b->items.block_nbytes;
 }
 
@@ -127,7 +145,7 @@ static struct psti_loader_task **place_by_step(pst_loader *loader, struct psti_l
     struct psti_loader_task **place = &loader->queue.ready;
     for (uint32_t i = 0; i < n; i++, at = at ? at - 1 : n - 1) {
         const struct psti_loader_job *job = &loader->queue.ring[at];
-        if (job->ready_last && job->step <= task->job->step) {
+        if (job->ready_last && job->queue_step <= task->job->queue_step) {
             place = &job->ready_last->next;
             break;
         }
@@ -243,6 +261,9 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
     const struct psti_loader_task *pending = loader->queue.pending;
     uint64_t step = loader->queue.row_step < loader->epoch.next_step ? loader->epoch.next_step
                                                                      : loader->queue.row_step;
+    uint64_t over = psti_loader_epoch_end(&loader->epoch); /* of the rows' epoch */
+    if (step >= over)
+        over += loader->epoch.n_early;
     uint64_t end = 0;
     uint32_t n = 0, most = 1;
     *all = false;
@@ -252,7 +273,7 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
         most = rows_wanted(loader, first, end);
         n = 1;
     }
-    for (; step < loader->queue.issue_step && n < most && !*all; step++) {
+    for (; step < loader->queue.issue_step && step < over && n < most && !*all; step++) {
         const struct psti_loader_job *job = &loader->queue.ring[step % loader->options.prefetch];
         uint32_t n_rows = job->n_rows - job->next_row;
         if (n_rows == 0)
@@ -266,7 +287,7 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
         *all = left <= n_rows;
         n += *all ? (uint32_t)left : n_rows;
     }
-    *all |= n >= most || step == loader->epoch.n_steps;
+    *all |= n >= most || step == over;
     return n < most ? n : most;
 }
 

@@ -510,9 +510,11 @@ static bool prepare(pst_loader *loader, struct psti_loader_job *job)
         loader->placement.ops->claim(loader, loader->options.batch_size, &job->batch);
     if (loader->queue.claim_status != PST_OK)
         return false;
+    uint64_t step = loader->epoch.next_step - loader->epoch.first_step;
     pthread_mutex_unlock(loader->lock);
+    job->queue_step = loader->epoch.next_step;
     psti_loader_job_set(loader, job, loader->epoch.ranks, loader->epoch.number, loader->epoch.start,
-                        loader->epoch.next_step, loader->epoch.step_base + loader->epoch.next_step);
+                        step, loader->epoch.step_base + step);
     pthread_mutex_lock(loader->lock);
     return true;
 }

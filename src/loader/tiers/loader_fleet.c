@@ -67,11 +67,7 @@ static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_s
 static void close_fleet(pst_loader *loader) { psti_fleet_set_close(&loader->tiers.fleet); }
 
 /* Servers that are down are tried again. */
-static void begin(pst_loader *loader)
-{
-    loader->tiers.settle_until_ns = 0;
-    psti_fleet_retry(loader->tiers.fleet);
-}
+static void begin(pst_loader *loader) { psti_fleet_retry(loader->tiers.fleet); }
 
 /* Decides if the fleet is asked for an item that no cache has. */
 static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
@@ -283,8 +279,12 @@ static bool settle(pst_loader *loader, int64_t deadline_ns)
         loader->tiers.settle_until_ns =
             now + SETTLE_TIMEOUTS * psti_fleet_timeout_ns(loader->tiers.fleet);
     int64_t until = loader->tiers.settle_until_ns;
-    return psti_fleet_settle(loader->tiers.fleet, until < deadline_ns ? until : deadline_ns) ||
-           psti_clock_ns() >= until;
+    bool settled =
+        psti_fleet_settle(loader->tiers.fleet, until < deadline_ns ? until : deadline_ns) ||
+        psti_clock_ns() >= until;
+    if (settled)
+        loader->tiers.settle_until_ns = 0;
+    return settled;
 }
 
 const struct psti_loader_tier_ops psti_loader_tier_fleet = {

@@ -104,6 +104,11 @@ static void cancel(pst_loader *loader)
     pthread_mutex_lock(loader->lock);
 }
 
+static bool renews(const pst_loader *loader)
+{
+    return psti_share_cache_is_lost(loader->tiers.host);
+}
+
 /* Looks for the service again if it was lost. */
 static void begin(pst_loader *loader)
 {
@@ -303,6 +308,7 @@ const struct psti_loader_tier_ops psti_loader_tier_host = {
     .close = close_host,
     .change = change,
     .begin = begin,
+    .renews = renews,
     .cancel = cancel,
     .look_up = look_up,
     .prepare = prepare,

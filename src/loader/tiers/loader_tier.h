@@ -63,9 +63,12 @@ struct psti_loader_tier_ops {
 
     /* Epochs. */
 
-    /* An epoch is about to begin. The caller's thread, while no worker has work, without the lock.
-     */
+    /* An epoch begins. The caller's thread, without the lock. Rows of the epoch may be under way,
+     * but not if the tier has `renews`. */
     void (*begin)(pst_loader *loader);
+    /* True if `begin` has something to exchange that rows under way would use. The caller's thread,
+     * with the lock. */
+    bool (*renews)(const pst_loader *loader);
     /* An epoch has ended. Waits for what the tier still does for it. False: the deadline came
      * before. The caller's thread, without the lock. */
     bool (*settle)(pst_loader *loader, int64_t deadline_ns);
@@ -126,8 +129,8 @@ struct psti_loader_tiers {
     bool host_strict;      /* pst_cache_host_options.strict */
     char host_reason[256]; /* why the host cache is not used; under the lock */
     struct psti_fleet_set *fleet;
-    int64_t settle_until_ns; /* loader_fleet.c, the caller's thread; 0: no epoch has ended since one
-                                began */
+    /* loader_fleet.c, the caller's thread; 0: nothing is waited for at the end of an epoch */
+    int64_t settle_until_ns;
     struct psti_loader_pages *pages;
     struct psti_shelf *shelf;
     uint32_t i_member; /* of the shelf */
@@ -148,7 +151,9 @@ enum pst_status psti_loader_tiers_open(pst_loader *loader, const struct psti_loa
 void psti_loader_tiers_close(pst_loader *loader);
 /* Keeps items of loader->kept.key, if another key was in use. After failure all is as before. */
 enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *err);
-void psti_loader_tiers_begin(pst_loader *loader);
+/* busy: rows of the epoch are under way. */
+void psti_loader_tiers_begin(pst_loader *loader, bool busy);
+bool psti_loader_tiers_renew(const pst_loader *loader);
 bool psti_loader_tiers_settle(pst_loader *loader, int64_t deadline_ns);
 void psti_loader_tiers_cancel(pst_loader *loader);
 void psti_loader_tiers_resume(pst_loader *loader);

@@ -78,12 +78,22 @@ enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *e
     return status;
 }
 
-void psti_loader_tiers_begin(pst_loader *loader)
+void psti_loader_tiers_begin(pst_loader *loader, bool busy)
 {
     psti_loader_noted_begin(loader);
+    for (uint32_t i = 0; i < loader->tiers.n; i++) {
+        const struct psti_loader_tier_ops *ops = loader->tiers.ops[i];
+        if (ops->begin && !(busy && ops->renews))
+            ops->begin(loader);
+    }
+}
+
+bool psti_loader_tiers_renew(const pst_loader *loader)
+{
     for (uint32_t i = 0; i < loader->tiers.n; i++)
-        if (loader->tiers.ops[i]->begin)
-            loader->tiers.ops[i]->begin(loader);
+        if (loader->tiers.ops[i]->renews && loader->tiers.ops[i]->renews(loader))
+            return true;
+    return false;
 }
 
 bool psti_loader_tiers_settle(pst_loader *loader, int64_t deadline_ns)
