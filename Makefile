@@ -46,7 +46,7 @@ help:
 	@echo "make bench-whatif             predictions of whatif against runs; the first call predicts, the second measures; WHATIF_ARGS=--alone"
 	@echo "make bench-models             networks that train here, and what of their time is a stall; MODELS_ARGS='--models resnet18'"
 	@echo "make bench-stalls             what part of an epoch is a stall: nine models, caches of 25 to 100 %, before and with Penstock; STALLS_ARGS='--checks 2'"
-	@echo "make bench-ladder             which optimisation pays when: each alone, each left out of all; LADDER_ARGS='--markdown docs/ladder.md'"
+	@echo "make bench-ladder             which optimisation pays when: each alone, each left out of all; LADDER_ARGS='--markdown docs/internals/ladder.md'"
 	@echo "make bench-mix                mixes of forms beside single forms, solved and measured; MIX_ARGS='--groups frames'"
 	@echo "make bench-quality            accuracy after equal work: JPEG, WebP, PLI lossless and near-lossless; QUALITY_ARGS='--seeds 1 2 3 4 5'"
 	@echo "make bench-audio              1 s at 8 kHz out of clips of 30 s beside soundfile, torchaudio, DALI; AUDIO_ARGS='--cores 1 2 --features'"

@@ -6,7 +6,7 @@
 A fresh virtual environment, build/newest/venv, gets the wheel with all extras, none pinned, and runs the commands and the tests of
 each extra. Then it gets the packages that the documents name, and runs the tests that use them. A table says what was tried, by
 version. The exit status is 1 if Penstock does not work with its own extras; a package of the others that fails is only listed.
-What is known of versions stands in docs/compatibility.md.
+What is known of versions stands in docs/internals/ports.md.
 
 On x86-64 PyPI's torch brings CUDA, several GB. Without --cuda the newest build for CPUs is taken that pip finds: that of
 PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu, or a file of PIP_FIND_LINKS. --large tries MosaicML Streaming, DALI and

@@ -5,7 +5,7 @@
 
 The compiler is that of scripts/wheels.py, zig, which brings the headers of musl and of macOS. Nothing is linked and nothing runs:
 the static libraries of the wheel for x86-64 lend their headers only. A file counts as failed if the compiler gives an error for
-it; the first error of each is printed. The status is 0 whatever fails, because docs/compatibility.md ("Systems") says what does.
+it; the first error of each is printed. The status is 0 whatever fails, because docs/internals/ports.md says what does.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Which optimisation pays when: each one on alone, one added after another, and each one left out of all.
 
     ladder.py --data DIR --work DIR --out DIR [--rounds 2] [--seconds 1.5] [--settings local,throttled]
-    ladder.py --from FILE.json --markdown docs/ladder.md
+    ladder.py --from FILE.json --markdown docs/internals/ladder.md
 
 The ground has all of them off: a plain folder of JPEGs, one thread, one batch and one read ahead, random order, no cache, and
 preparation in separate passes. The top has all of them on. Settings: "local" is this machine's disk, around the page cache;

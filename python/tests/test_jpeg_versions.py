@@ -1,5 +1,5 @@
 """Pixels of JPEGs against Pillow, whose libjpeg-turbo is another version than Penstock's: equal, but for the files that
-docs/images.md names."""
+docs/format-images.md names."""
 
 import io
 import itertools
@@ -42,7 +42,8 @@ def by_pillow(data: bytes) -> np.ndarray:
 
 
 def is_named(width: int, sampling: str, gray: bool) -> bool:
-    """Whether docs/images.md says that versions differ where scans are missing: a component is two blocks wide, or has a vertical
+    """Whether docs/format-images.md says that versions differ where scans are missing: a component is two blocks wide, or has a
+    vertical
     sampling factor of 2, which Pillow also writes of gray pictures."""
     widths = {-(-width // 8)}
     if not gray and sampling != "4:4:4":

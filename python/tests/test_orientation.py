@@ -1,5 +1,5 @@
 """Where the orientation of a picture is read, and that all that read it agree: against Pillow, and OpenCV where it is
-installed. docs/images.md has the table."""
+installed. docs/format-images.md has the table."""
 
 import io
 import subprocess

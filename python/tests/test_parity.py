@@ -1,4 +1,5 @@
-"""The largest and the mean difference of each operation from torchvision v2 on photographs: the table of docs/transforms.md.
+"""The largest and the mean difference of each operation from torchvision v2 on photographs:
+the table of docs/internals/torchvision.md.
 
 Operations with random parameters are done by torchvision with what Penstock drew. The table's numbers are upper bounds: what is
 measured, rounded up to one digit.
@@ -28,7 +29,7 @@ from test_torchvision import originals
 
 v2 = torchvision_v2(module_level=True)
 F, Mode = v2.functional, v2.InterpolationMode
-DOCUMENT = Path(__file__).parents[2] / "docs" / "transforms.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "internals" / "torchvision.md"
 BLACK = [0.0, 0.0, 0.0]
 SIZES = ((96, 96), (64, 211), (400, 333))
 

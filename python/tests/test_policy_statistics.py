@@ -5,7 +5,7 @@ which each of its outcomes is another one. Both sides are read in the same way. 
 operation, the other side is the law that the documents state. The tests with the mark `long` take 4,000 draws of each side, the
 others 300, and leave out what takes a second. All seeds are fixed, so a test passes always or never.
 
-    python python/tests/test_policy_statistics.py [NAME ...]      prints the table of docs/transforms.md, or rows of it
+    python python/tests/test_policy_statistics.py [NAME ...]      prints the table of docs/internals/torchvision.md, or rows of it
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ N_COMPARISONS = 102
 LEAST_P = 0.01 / N_COMPARISONS
 NOTHING = float("nan")
 SLOW = {"ElasticTransform", "RandAugment, 2 operations", "AutoAugment, cifar10", "AutoAugment, svhn", "AugMix"}
-DOCUMENT = Path(__file__).parents[2] / "docs" / "transforms.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "internals" / "torchvision.md"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -660,7 +660,7 @@ def differing(found: dict[str, Comparison]) -> dict[str, Comparison]:
 
 def documented() -> dict[str, list[str]]:
     """The cases of the document's table, with what it compares of each."""
-    section = DOCUMENT.read_text().split("### What is drawn")[1].split("\n### ")[0]
+    section = DOCUMENT.read_text().split("## What is drawn")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", section, re.MULTILINE)
     return {name.replace("`", ""): [part.rsplit(" ", 1)[0] for part in parts.split(", ")] for name, parts in rows}
 

@@ -13,7 +13,7 @@ from flat import keywords
 from penstock import transforms as T
 
 LARGEST = 256
-DOCUMENT = Path(__file__).parents[2] / "docs" / "transforms.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "internals" / "torchvision.md"
 
 
 def exact_rule(n_from: int, n_to: int) -> np.ndarray:

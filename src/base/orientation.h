@@ -1,6 +1,6 @@
 /* orientation.h - reads the orientation of a picture from its metadata: EXIF and XMP.
  *
- * The rules are those of Pillow's exif_transpose (docs/images.md has a table of them). */
+ * The rules are those of Pillow's exif_transpose (docs/format-images.md has a table of them). */
 #ifndef PST_BASE_ORIENTATION_H
 #define PST_BASE_ORIENTATION_H
 
