@@ -43,8 +43,7 @@ def by_pillow(data: bytes) -> np.ndarray:
 
 def is_named(width: int, sampling: str, gray: bool) -> bool:
     """Whether docs/format-images.md says that versions differ where scans are missing: a component is two blocks wide, or has a
-    vertical
-    sampling factor of 2, which Pillow also writes of gray pictures."""
+    vertical sampling factor of 2, which Pillow also writes of gray pictures."""
     widths = {-(-width // 8)}
     if not gray and sampling != "4:4:4":
         widths.add(-(-width // 16))

@@ -38,8 +38,13 @@ def test_help(verb: str, capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_manual_names_every_option(verb: str, capfd: pytest.CaptureFixture[str]) -> None:
-    section = re.split(r"(?m)^## penstock ", MANUAL.read_text(encoding="utf-8"))
-    page = next(part for part in section if part.partition("\n")[0] == verb)
+    """In its section, or in one that several verbs share, to which its section leads."""
+    text = MANUAL.read_text(encoding="utf-8")
+    page = next(part for part in re.split(r"(?m)^## penstock ", text) if part.partition("\n")[0] == verb)
+    for title, link in (("Options of data", "#options-of-data"), ("The loader of DATA", "#the-loader-of-data")):
+        shared = re.search(rf"(?ms)^##+ {title}\n(.*?)^## ", text)
+        assert shared
+        page += shared[1] if f"({link})" in page else ""
     options = re.findall(r"(?m)^  (?:-\w, |    )(--[a-z-]+)", help_of(verb, capfd, "--help"))
     assert len(options) > 9
     for option in options:

@@ -1,4 +1,4 @@
-/* pack_mix.c - reads a plan file (docs/cli.md): the classes of samples and how shares of them are
+/* pack_mix.c - reads a plan file (docs/format-plan.md): the classes of samples and how shares of them are
  * stored.
  *
  * In: JSON that nobody vouches for. Out: checked classes and ways. format/ proves first that the

@@ -66,7 +66,9 @@ class Options(cli_case.Case):
     def test_documentation_names_every_option(self):
         manual = os.path.join(os.path.dirname(__file__), "../../docs/cli.md")
         with open(manual, encoding="utf-8") as file:
-            pages = re.split(r"(?m)^## penstock ", file.read())[1:]
+            common, *pages = re.split(r"(?m)^## penstock ", file.read())
+        shared = common.partition("\n## Options of data\n")[2].partition("\n## ")[0]
+        self.assertIn("`--split`", shared)
         sections = {page.split("\n")[0].strip(): page for page in pages}
         commands = [*VERBS, "cache fleet"]
         self.assertEqual(sorted(sections), sorted([*commands, *PYTHON_VERBS]))
@@ -75,7 +77,8 @@ class Options(cli_case.Case):
             self.assertGreaterEqual(len(options), 3)
             for option in options:
                 if option not in ("--json", "--quiet", "--help"):
-                    self.assertIn(f"`{option}", sections[verb], verb)
+                    page = sections[verb] + (shared if "(#options-of-data)" in sections[verb] else "")
+                    self.assertIn(f"`{option}", page, verb)
 
     def test_version(self):
         self.assertRegex(self.ok("--version").decode(), r"^penstock \d+\.\d+\.\d+\n$")
