@@ -8,29 +8,26 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import textwrap
 from pathlib import Path
 
 import penstock as ps
-from penstock.loading import table
 from penstock.loading.table import GROUPS, PARAMETERS, TABLE, Argument
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "arguments.md"
 HEAD = """# Arguments of a loader
 
-All arguments of `ps.Loader`, by task. An argument with a dot is a member of a small object, and the line below the table names the
-parameter whose value the object is: `ps.Loader(data,
-                                                reading=ps.Reading(page_cache="direct"))`. Parameters with a plain value take the
-object, too: `cache="8GiB"`, or `cache=ps.CacheUse("8GiB", form="pli-jpeg")`. `help(ps.Loader)` and `help(ps.CacheUse)` say more.
+All arguments of `ps.Loader`, by task; `help(ps.Loader)` says more. An argument with a dot is a member of a small object, and
+the line below the table names the parameter whose value the object is: `ps.Loader(data, reading=ps.Reading(page_cache="direct"))`.
+Parameters with a plain value take the object, too: `cache="8GiB"`, or `cache=ps.CacheUse("8GiB", form="pli-jpeg")`.
 
-`ps.TorchDataset` takes those without "no" in the last column. `loader.config()` returns all of them as plain data, and
-`ps.Loader.from_config(config)` makes the same loader again ([python.md](python.md)). A plan's file may set those with a *
-([plan.md](plan.md)).
+`ps.TorchDataset` takes those without "no" in the last column. A plan's file may set those with a * ([plan.md](plan.md)).
 
-Penstock before 0.1 had other names. They are read until 1.0, with a warning (`FutureWarning`) that gives the new ones; the last
-table lists them. `python scripts/rename_arguments.py FILE...` of Penstock's sources writes programs anew.
+Names of before 0.1 are read until 1.0, with a warning (`FutureWarning`) that gives the new ones. `scripts/rename_arguments.py` of
+Penstock's sources writes programs anew.
 
 This page is written by `scripts/write_arguments.py`.
 """
@@ -60,10 +57,16 @@ def meaning(row: Argument) -> str:
     return short(DOCS[row.of][row.member or row.name])
 
 
-def line(row: Argument) -> str:
-    name = f"`{row.shown}`{' *' if row.plan else ''}"
-    default = "required" if row.name == "dataset" else f"`{row.default!r}`"
-    return f"| {name} | {default} | {meaning(row)} | {'no' if row.torch and '{} is an argument' not in row.torch else ''} |"
+def line(rows: list[Argument]) -> str:
+    """Returns the line of arguments that one text describes."""
+    first = rows[0]
+    names = ", ".join(f"`{row.shown}`{' *' if row.plan else ''}" for row in rows)
+    defaults = ", ".join(dict.fromkeys("required" if row.name == "dataset" else f"`{row.default!r}`" for row in rows))
+    return f"| {names} | {defaults} | {meaning(first)} | {torch(first)} |"
+
+
+def torch(row: Argument) -> str:
+    return "no" if row.torch and "{} is an argument" not in row.torch else ""
 
 
 def tasks() -> str:
@@ -71,22 +74,15 @@ def tasks() -> str:
     for task in dict.fromkeys(row.task for row in TABLE):
         rows = [row for row in TABLE if row.task == task]
         text.append(f"\n## {task}\n\n| argument | default | | torch |\n|---|---|---|---|")
-        text.extend(map(line, rows))
-        for of in dict.fromkeys(row.of for row in rows if row.of):
-            group = GROUPS[of].__name__
-            members = ", ".join(row.member or row.name for row in TABLE if row.of == of)
-            text.append(f"\n`{of}=ps.{group}(...)`: {members}.")
+        text.extend(line(list(alike)) for _, alike in itertools.groupby(rows, key=lambda row: (meaning(row), torch(row))))
+        objects = [f"`{of}=ps.{GROUPS[of].__name__}(...)`" for of in dict.fromkeys(row.of for row in rows if row.of)]
+        if objects:
+            text.append(f"\nMembers of {', '.join(objects)}.")
     return "\n".join(text) + "\n"
 
 
-def renames() -> str:
-    changed = [row for row in TABLE if row.old]
-    lines = [f"| `{row.old}` | `{table.said_now(row)}` |" for row in changed]
-    return "\n## Names before 0.1\n\n| before | now |\n|---|---|\n" + "\n".join(lines) + "\n"
-
-
 def page() -> str:
-    return HEAD + tasks() + renames() + f"\nParameters of `ps.Loader`: {len(PARAMETERS)}.\n"
+    return HEAD + tasks() + f"\nParameters of `ps.Loader`: {len(PARAMETERS)}.\n"
 
 
 def main() -> int:
