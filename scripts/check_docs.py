@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Checks the documents: links and anchors of *.md resolve, and the files and `make` targets that they name exist. Each public
 declaration in C has a comment and each comment a declaration, the public headers have enough comments, and each public name in
-Python has a docstring.
+Python has a docstring. The users' documents stay below a number of words.
 
-    scripts/check_docs.py [--root DIR]
+    scripts/check_docs.py [--root DIR] [--words]
+
+--words prints the words of each of the users' documents, the longest first.
 
 Links to the web are not followed: a check must not depend on the network.
 """
@@ -26,6 +28,10 @@ NAMED = re.compile(r"`((?:src|include|tests|scripts|docs|examples|bench|python|c
 # Lines of comments per line of code in the public headers together. The headers are the C library's reference.
 COMMENT_TO_CODE = 1.5
 TARGET = re.compile(r"`make ([a-z][a-z0-9-]*)")
+# The users' documents: README.md and docs/ without formats, figures and internals. Their words are counted as `wc -w` does, with
+# code and the bars of tables. A page that makes them too many says something twice, or belongs to formats or internals.
+NOT_FOR_USERS = ("docs/format-", "docs/figures", "docs/internals/")
+WORDS_MOST = 51_500
 
 
 def anchor_of(heading: str) -> str:
@@ -116,6 +122,17 @@ def check_headers(root: Path) -> list[str]:
     return findings
 
 
+def users_words(root: Path) -> dict[str, int]:
+    """Returns the number of words of each of the users' documents."""
+    pages = [name for name in tracked(root) if name == "README.md" or (name.startswith("docs/") and name.endswith(".md"))]
+    return {name: len((root / name).read_text().split()) for name in pages if not name.startswith(NOT_FOR_USERS)}
+
+
+def check_words(root: Path) -> list[str]:
+    total = sum(users_words(root).values())
+    return [f"docs: the users' documents have {total:,} words, {WORDS_MOST:,} are the most (--words)"] if total > WORDS_MOST else []
+
+
 def check(root: Path) -> list[str]:
     makefile = root / "Makefile"
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", makefile.read_text(), re.MULTILINE)) if makefile.exists() else set()
@@ -123,13 +140,21 @@ def check(root: Path) -> list[str]:
     for where in tracked(root):
         if where.endswith(".md"):
             findings += check_document(root, where, targets)
-    return findings + check_headers(root) + python_names.undocumented(root / "python" / "src" / "penstock")
+    return findings + check_words(root) + check_headers(root) + python_names.undocumented(root / "python" / "src" / "penstock")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
-    findings = check(parser.parse_args().root.resolve())
+    parser.add_argument("--words", action="store_true")
+    arguments = parser.parse_args()
+    root = arguments.root.resolve()
+    if arguments.words:
+        words = users_words(root)
+        print("\n".join(f"{n:7,} {name}" for name, n in sorted(words.items(), key=lambda item: -item[1])))
+        print(f"{sum(words.values()):7,} of {WORDS_MOST:,}")
+        return 0
+    findings = check(root)
     print("\n".join(findings) if findings else "docs: every link resolves")
     return 1 if findings else 0
 

@@ -15,6 +15,7 @@ import check_steps
 import check_style
 import check_symbols
 import check_types
+import sample_comments
 
 ROOT = Path(check_docs.__file__).resolve().parent.parent
 
@@ -92,6 +93,53 @@ def test_living_references_are_passed(tmp_path):
     (tmp_path / "a.md").write_text("# Here\n[a](b.md#heading-one-two) [b](#here) [c](https://example.org)\n"
                                    "`make check` [d](b.md#same-1)\n```\n[not](a-link.md)\n```\n")
     assert check_docs.check(tmp_path) == []
+
+
+def test_words_for_users_are_counted_and_bounded(tmp_path, monkeypatch):
+    (tmp_path / "docs" / "internals").mkdir(parents=True)
+    for name, n in (("README.md", 3), ("docs/a.md", 4), ("docs/format-a.md", 50), ("docs/internals/a.md", 50), ("CHANGES.md", 50)):
+        (tmp_path / name).write_text("word " * n)
+    assert check_docs.users_words(tmp_path) == {"README.md": 3, "docs/a.md": 4}
+    monkeypatch.setattr(check_docs, "WORDS_MOST", 7)
+    assert check_docs.check(tmp_path) == []
+    monkeypatch.setattr(check_docs, "WORDS_MOST", 6)
+    (finding,) = check_docs.check(tmp_path)
+    assert "have 7 words, 6 are the most" in finding
+
+
+C_TEXT = """/* What this file is for, in words. */
+/* Joins two parts that
+ * belong together. */
+static int join(int a)
+{
+    return a + '"'; /* the mark of a quotation */
+}
+const char *no = "/* this is no comment */";
+"""
+PY_TEXT = """\"\"\"What the module is for.\"\"\"
+# The first line of a block
+# and its second line.
+def join(a):
+    \"\"\"Joins all of the parts.\"\"\"
+    return a  # noqa: F401  (no reader needs it)
+"""
+
+
+def test_comments_are_found_with_names_and_chosen_by_the_seed(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.c").write_text(C_TEXT)
+    (tmp_path / "a.py").write_text(PY_TEXT)
+    found = sample_comments.comments(tmp_path, [])
+    assert sorted((one.line, one.name, one.text) for one in found if one.path == "src/a.c") == [
+        (1, "join", "What this file is for, in words."), (2, "join", "Joins two parts that belong together."),
+        (6, "join", "the mark of a quotation")]
+    assert sorted((one.line, one.name, one.text) for one in found if one.path == "a.py") == [
+        (1, "", "What the module is for."), (2, "", "The first line of a block and its second line."),
+        (5, "join", "Joins all of the parts.")]
+    assert {one.path for one in sample_comments.comments(tmp_path, ["src"])} == {"src/a.c"}
+    orders = [sample_comments.chosen(found, 6, seed) for seed in ("1", "1", "2", "3")]
+    assert orders[0] == orders[1] and len({tuple(order) for order in orders}) > 1
+    assert sample_comments.chosen(found, 2, "1") == orders[0][:2]
 
 
 def test_symbols_missing_and_surplus(tmp_path):
