@@ -30,6 +30,8 @@ C_SUFFIXES = (".c", ".h", ".cu", ".cuh", ".inc")
 # Strings and characters are matched, too, so that a /* within one is no comment.
 C_TOKEN = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 C_NAME = re.compile(r"^(?:[\w*][\w\s*]*?\b(\w+)\s*\(|(?:typedef\s+)?(?:struct|enum|union)\s+(\w+)|#define\s+(\w+))", re.MULTILINE)
+# The names that a line declares before a comment stands at its end: members, constants of an enum.
+MEMBER = re.compile(r"\b([A-Za-z_]\w*)(?:\[[^]]*\])*\s*(?=[,;]|=[^=;]*[,;])(?!.*\()")
 TOOLS = re.compile(r"^(?:noqa|type: ignore|fmt:|NOLINT|codespell:|clang-format)")
 
 
@@ -53,8 +55,8 @@ def comments_of_c(path: str, text: str) -> Iterator[Comment]:
             within = text[start : match.start()].strip() or start != match.start()
             before = [name for at, name in names if at < match.start()]
             after = [name for at, name in names if at > match.start()]
-            name = (before[-1:] if within else after[:1]) or [""]
-            yield Comment(path, text.count("\n", 0, match.start()) + 1, name[0], plain(match[0]))
+            names_here = ([] if match.start() == 0 else before[-1:] if within else after[:1]) + MEMBER.findall(text[start : match.start()])
+            yield Comment(path, text.count("\n", 0, match.start()) + 1, ".".join(names_here), plain(match[0]))
 
 
 def comments_of_python(path: str, text: str) -> Iterator[Comment]:

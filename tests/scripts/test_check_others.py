@@ -114,6 +114,9 @@ static int join(int a)
 {
     return a + '"'; /* the mark of a quotation */
 }
+struct kept {
+    int n_rows[4], n_left; /* rows that were read */
+};
 const char *no = "/* this is no comment */";
 """
 PY_TEXT = """\"\"\"What the module is for.\"\"\"
@@ -131,13 +134,13 @@ def test_comments_are_found_with_names_and_chosen_by_the_seed(tmp_path):
     (tmp_path / "a.py").write_text(PY_TEXT)
     found = sample_comments.comments(tmp_path, [])
     assert sorted((one.line, one.name, one.text) for one in found if one.path == "src/a.c") == [
-        (1, "join", "What this file is for, in words."), (2, "join", "Joins two parts that belong together."),
-        (6, "join", "the mark of a quotation")]
+        (1, "", "What this file is for, in words."), (2, "join", "Joins two parts that belong together."),
+        (6, "join", "the mark of a quotation"), (9, "kept.n_rows.n_left", "rows that were read")]
     assert sorted((one.line, one.name, one.text) for one in found if one.path == "a.py") == [
         (1, "", "What the module is for."), (2, "", "The first line of a block and its second line."),
         (5, "join", "Joins all of the parts.")]
     assert {one.path for one in sample_comments.comments(tmp_path, ["src"])} == {"src/a.c"}
-    orders = [sample_comments.chosen(found, 6, seed) for seed in ("1", "1", "2", "3")]
+    orders = [sample_comments.chosen(found, 7, seed) for seed in ("1", "1", "2", "3")]
     assert orders[0] == orders[1] and len({tuple(order) for order in orders}) > 1
     assert sample_comments.chosen(found, 2, "1") == orders[0][:2]
 
