@@ -166,7 +166,8 @@ static double end_of_range(const struct psti_plan_model *m, int r, double limit,
     return time > 0 ? fmax(capacity * (1 + limit / time), 0) : INFINITY;
 }
 
-/* How much is used of a resource whose row has this value: where it begins to limit. */
+/* Returns how much of a resource a plan uses, from the value of the resource's row: with less of
+ * it, the resource would limit the rate. */
 static double used_of(const struct psti_plan_model *m, int r, double row, double time)
 {
     if (r == PSTI_STALL_ACCELERATOR)

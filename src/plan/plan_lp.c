@@ -90,7 +90,8 @@ static bool add_gap(struct sum *gap, double multiplier, double size, double valu
     return true;
 }
 
-/* What the duals and costs leave of each column: `reduced`, whose values are zero at first. */
+/* Computes the reduced cost of each column: its cost less what its rows' duals pay for. `reduced`
+ * is zero before. */
 static void reduce(const struct psti_plan_lp *lp, const double *duals, struct sum *reduced)
 {
     for (uint32_t i = 0; i < lp->n_columns; i++)

@@ -21,9 +21,9 @@ struct psti_plan_limits {
 struct psti_plan_model {
     const struct psti_plan_setup *setup;
     double n_samples;    /* of all classes */
-    double time_scale;   /* seconds that the column of time counts as 1 */
+    double time_scale;   /* seconds in one unit of the variable of time */
     double stored_scale; /* bytes of a sample that count as 1 */
-    double cost_scale;   /* of a sample */
+    double cost_scale;   /* cost of a sample that counts as 1 */
     uint32_t i_time;
     uint32_t i_chosen[PSTI_STALL_RESOURCES_MAX]; /* columns of chosen capacities, or NO_ROW */
     uint32_t rows[PSTI_STALL_RESOURCES_MAX];     /* of limits, or NO_ROW */

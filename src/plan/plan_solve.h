@@ -147,8 +147,8 @@ struct psti_plan_answer {
     double samples_per_second;
     /* Of all samples, in the forms that they then have. */
     double stored_nbytes;
-    /* Of an epoch, in the currency of the prices: the machine's price over the epoch's time, with
-     * what was chosen. 0 without prices. */
+    /* What an epoch costs, in the currency of the prices: the machine's price for that time, with
+     * the chosen capacities. 0 without prices. */
     double cost;
     /* What is used of each resource at this rate, in the units of `capacities`. */
     double used[PSTI_STALL_RESOURCES_MAX];

@@ -60,8 +60,8 @@ static void end_kinds(pst_service *service)
             (*at)->end(service);
 }
 
-/* Makes all but the socket. The calling thread is on the service's NUMA node meanwhile, and the
- * threads that are started stay there. */
+/* Makes all but the socket. The calling thread runs on the service's NUMA node meanwhile, so that
+ * the threads that it starts inherit the node. */
 static enum pst_status open_parts(pst_service *service, struct pst_error *err)
 {
     struct psti_numa_before before;

@@ -174,7 +174,7 @@ static inline bool psti_serve_session_is(const struct psti_session *session,
 enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct pst_error *err);
 /* Something came, or the socket has room again. */
 void psti_serve_session_wake(struct psti_session *session, uint32_t events);
-/* What process_fd is watched with instead of the session, and back. */
+/* Converts between a session and the pointer with which its process_fd is watched. */
 void *psti_serve_session_process(struct psti_session *session);
 struct psti_session *psti_serve_session_of_process(void *pointer);
 /* Ends the session and frees it. */
@@ -217,7 +217,8 @@ enum pst_status psti_serve_fail_opening(struct pst_error *err);
 void psti_serve_work_tick(pst_service *service, int64_t now);
 
 /* serve_data.c: on the loop's thread, but for opening data->dataset. */
-/* Takes the message's descriptors from `first` on. NULL: no memory; the message keeps them. */
+/* Makes an object that owns the message's descriptors from number `first` on. NULL: there is no
+ * memory, and the message keeps them. */
 struct psti_serve_data *psti_serve_data_new(struct psti_message *message, uint32_t first);
 /* Lets a worker close the data set and the descriptors, and frees *data; NULL: nothing. identity:
  * that of the data set, which chooses a lane; NULL: it is not known. */

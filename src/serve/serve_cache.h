@@ -45,7 +45,7 @@ struct serve_cache {
     pst_cache *cache;
     struct psti_storage *storage; /* reads in the thread that asks */
     struct serve_set *sets;
-    uint64_t n_reads, nbytes_read; /* ever, also of sets that are gone */
+    uint64_t n_reads, nbytes_read; /* since the start, also of sets that were freed */
 };
 
 /* One client's session. */
@@ -69,7 +69,7 @@ struct serve_read {
     struct serve_read *next; /* in its bucket */
     struct serve_set *set;
     uint64_t number;
-    struct serve_waiter *waiters, **waiters_end; /* the first one asked first */
+    struct serve_waiter *waiters, **waiters_end; /* in the order in which they asked */
     /* Results: */
     enum psti_cache_result result;
     uint64_t nbytes;
@@ -96,7 +96,7 @@ enum pst_status psti_serve_read_item(struct psti_session *session,
                                      const struct psti_cache_want *want, struct pst_error *err);
 /* Forgets that the session waits for anything. */
 void psti_serve_reads_forget(struct psti_session *session);
-/* Once a second: clients do not wait any longer for a set whose storage stands still. */
+/* Called once a second. Lets clients go on without a set whose storage does not answer. */
 void psti_serve_reads_tick(struct serve_set *set, int64_t now);
 
 /* serve_item.c: reads, checks, re-codes and keeps the item, on a worker. */

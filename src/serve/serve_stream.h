@@ -109,15 +109,15 @@ struct psti_job {
     const struct psti_serve_stream *awaits; /* a sibling's, while it wants; NULL: none */
     bool opened;
     bool fresh;     /* it has not had an answer yet */
-    bool impatient; /* ... and no longer waits for other jobs to go on */
+    bool impatient; /* fresh, and no longer waits for other jobs */
     uint64_t open_id;
     uint32_t batch_size, step_rows, hold_max, n_lent;
-    uint64_t epoch, cursor; /* while it takes: it needs no position before */
+    uint64_t epoch, cursor; /* while it takes extents: the first that it needs */
     uint64_t end;
     bool wants, left;
-    uint64_t left_epoch; /* left: it was left behind in this epoch */
+    uint64_t left_epoch; /* if `left`: the epoch in which it was too slow */
     uint64_t want_id;
-    int64_t want_ns; /* when it wanted first what it wants */
+    int64_t want_ns; /* when it first asked for its present batch */
     uint32_t n_rows;
     uint64_t sent[PSTI_STREAM_ARENAS]; /* generations of the arenas that it has */
     struct psti_serve_extent **held;   /* [held_cap] */

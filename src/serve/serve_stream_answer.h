@@ -8,10 +8,10 @@
 void psti_serve_job_opened(struct psti_job *job);
 /* The job cannot join its group. Its session ends. */
 void psti_serve_job_refused(struct psti_job *job, const struct pst_error *err);
-/* Gives the job what it wants: n extents of one stream, n at least 1. */
+/* Sends the job the n extents of its batch, n at least 1. All are of one stream. */
 void psti_serve_job_ready(struct psti_job *job, struct psti_serve_extent *const *extents,
                           uint32_t n);
-/* The job has to make the batch that it wants itself. */
+/* Tells the job to prepare by itself the batch that it asked for. */
 void psti_serve_job_alone(struct psti_job *job, enum psti_stream_alone reason);
 
 #endif

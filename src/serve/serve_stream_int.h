@@ -42,7 +42,7 @@ uint32_t psti_serve_job_span(const struct psti_job *job);
 /* serve_stream_window.c: streams */
 enum pst_status psti_serve_stream_new(struct psti_group *group, uint32_t index,
                                       struct pst_error *err);
-/* The stream's thread has ended, and no result of it is left. */
+/* Frees a stream whose thread has ended, and of which no result is left to take. */
 void psti_serve_stream_free(struct psti_serve_stream *stream);
 /* True if no job takes extents from the stream. */
 bool psti_serve_stream_is_idle(const struct psti_serve_stream *stream);
@@ -52,7 +52,7 @@ uint32_t psti_serve_stream_window_max(const struct psti_serve_stream *stream);
 /* Tells the thread how far to go. */
 void psti_serve_stream_order(struct psti_serve_stream *stream, uint64_t made_max,
                              uint64_t index_max);
-/* Lets the stream begin at another place. */
+/* Makes the stream begin anew, at another position. */
 void psti_serve_stream_restart(struct psti_serve_stream *stream, uint64_t epoch, uint64_t index);
 /* Returns how many slots of an arena the stream's loader uses for itself. */
 uint32_t psti_serve_group_loader_slots(const struct psti_group *group);

@@ -30,7 +30,7 @@ static bool can_make(const struct psti_serve_stream *stream, uint64_t index)
            n_alive + n_new <= stream->n_slots - psti_serve_group_loader_slots(stream->group);
 }
 
-/* First index that the job wants and the window does not have. */
+/* Returns the first extent that the job wants and that the window does not have. */
 static uint64_t first_missing(const struct psti_serve_stream *stream, const struct psti_job *job)
 {
     uint64_t index = psti_serve_job_first(job);
@@ -215,7 +215,8 @@ static uint64_t needed_end(const struct psti_serve_stream *stream)
     return end;
 }
 
-/* Begins the next epoch that a job of the stream wants, once its present one is made. */
+/* Moves the stream on to the next epoch that one of its jobs wants, once all extents of the present
+ * one are made. Returns true if it has moved. */
 static bool turn_epoch(struct psti_serve_stream *stream)
 {
     const struct psti_job *first = NULL;

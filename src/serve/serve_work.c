@@ -17,7 +17,7 @@
 #include <errno.h>
 
 #define LONG_NS ((int64_t)2 * 1000 * 1000 * 1000)
-#define SPARE_MAX 64u /* workers in the place of such */
+#define SPARE_MAX 64u /* workers that take the place of blocked ones */
 
 void psti_serve_lane_open(struct psti_lane *lane)
 {

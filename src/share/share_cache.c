@@ -42,7 +42,7 @@ struct psti_share_cache {
     int wake[2]; /* a pipe that wakes the session's thread */
     pthread_t thread;
     bool has_thread;
-    struct psti_message *message; /* of the session's thread */
+    struct psti_message *message; /* used by the session's thread alone */
     atomic_bool lost;
     atomic_uint_fast64_t n_hits, n_read, n_missed;
     uint64_t n_told; /* hits and others that the service was told of */
@@ -196,8 +196,7 @@ static void wake_waiting(struct psti_share_wish *wish)
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* Takes wishes out of the session, but for those that are being answered. The caller holds the
- * lock. */
+/* Removes the session's wishes, but for those that are being answered. The lock is held. */
 static void forget(struct psti_share_cache *cache, struct waiting *waiting)
 {
     struct psti_share_wish **at = &cache->queue;

@@ -23,8 +23,8 @@ struct psti_share_host {
 const struct psti_share_host *psti_share_host(const pst_cache *cache);
 /* Writes the cause of an error, with what the system says about it. */
 void psti_share_say(const struct pst_error *err, char *text, size_t capacity);
-/* True if the service, or what this process has left, is to blame, and not what the caller has
- * asked for: who uses the service can go on by itself. */
+/* True if the status is the service's fault, or comes of a lack of memory or descriptors in this
+ * process: then the caller can go on without the service. False if the request was wrong. */
 bool psti_share_goes_on(enum pst_status status);
 
 

@@ -10,8 +10,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What the control group of the process belongs to and will end with, in words; NULL if it seems to
- * be its own, or is not known. pid 0: this process. `root` goes before /proc, for tests. */
+/* Returns in words the job or session with whose end the process will be ended, by its control
+ * group. NULL: there is none, or it is not known. pid 0: this process. `root` is put before /proc,
+ * for tests. */
 const char *psti_share_ends_with(const char *root, pid_t pid);
 
 /* What a client has to say about the service that it has started, or found. `service`: its process;

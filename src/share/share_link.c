@@ -170,7 +170,7 @@ enum pst_status psti_share_receive(int fd, struct psti_message *message, int64_t
         if (n > 0)
             return take_packet(message, &packet, (size_t)n, err);
         if (n < 0 && errno == ECONNRESET && !was_reset) {
-            was_reset = true; /* the peer left something unread; its last message may be there */
+            was_reset = true; /* the peer closed with bytes unread; its last message may come */
             continue;
         }
         if (n == 0 || has_gone(errno)) /* an empty packet, which nobody sends, ends it too */

@@ -27,14 +27,15 @@ typedef struct pst_field_output field_t;
 typedef struct pst_op op_t;
 typedef struct pst_audio_op audio_t;
 
-/* True if the table carries the member. Pointers and their counts have code of their own. */
+/* True if `put` writes the member. Pointers and their counts have code of their own. */
 static bool is_carried(const struct pst_member *member, unsigned uses)
 {
     return (uses & 1u << member->use) != 0 && member->kind != PST_MEMBER_POINTER &&
            member->kind != PST_MEMBER_COUNT;
 }
 
-/* Writes the members of a struct that decide about what `uses` says: bits 1 << PST_USE_... */
+/* Writes those members of a struct of options that decide about one of `uses`: bits of
+ * 1 << PST_USE_... */
 static void put(struct psti_wire_out *out, enum pst_struct which, const void *from, unsigned uses)
 {
     size_t n;

@@ -238,7 +238,7 @@ static enum pst_status take_ready(struct psti_staging *staging, struct pst_error
     atomic_fetch_add(&staging->n_held, staging->ready.n_extents);
     if (staging->message.head.id == staging->want_id)
         return PST_OK;
-    for (uint32_t i = 0; i < staging->ready.n_extents; i++) /* nobody wants it any more */
+    for (uint32_t i = 0; i < staging->ready.n_extents; i++) /* the batch is not wanted any more */
         psti_share_staging_give(staging, &staging->ready.extents[i].number, 1);
     return PST_ERROR_BUSY;
 }

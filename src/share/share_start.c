@@ -76,7 +76,7 @@ static enum pst_status await(const char *path, enum psti_session_kind session,
     }
 }
 
-/* Says so if the service will be ended with somebody's job. */
+/* Warns if the service belongs to a job's control group, and so will end with that job. */
 static void warn(int fd, bool started)
 {
     char text[512];

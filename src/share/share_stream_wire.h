@@ -18,8 +18,8 @@ enum psti_stream_message {
     PSTI_STREAM_OPEN = PSTI_MESSAGE_STREAM_FIRST, /* C: joins a group; fds: options, data set */
     PSTI_STREAM_OPENED,                           /* S: the answer */
     PSTI_STREAM_WANT,                             /* C: asks for a batch; gives extents back */
-    PSTI_STREAM_READY,                            /* S: it is there; fds: arenas that are new */
-    PSTI_STREAM_ALONE,                            /* S: the job must prepare it itself */
+    PSTI_STREAM_READY,                            /* S: its extents; fds: arenas new to the job */
+    PSTI_STREAM_ALONE,                            /* S: the job must prepare the batch itself */
     PSTI_STREAM_GIVE                              /* C: gives extents back; no answer */
 };
 
@@ -79,7 +79,7 @@ struct psti_stream_extent {
     uint64_t number;      /* never used again in a group */
     uint32_t arena, slot; /* arena: below PSTI_STREAM_ARENAS */
     uint32_t n_rows;
-    uint64_t own_nbytes; /* of the table of own rows and the values after it */
+    uint64_t own_nbytes; /* bytes of rows of own shape, with their table */
 };
 struct psti_stream_ready {
     uint64_t group_epoch, group_samples;

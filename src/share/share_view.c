@@ -190,7 +190,7 @@ static bool show(struct psti_share_view *view, int fd, uint32_t i_place, uint32_
             mmap(at, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd,
                  (off_t)(slot * view->stride + view->fields[f].offset)) == MAP_FAILED)
             return false;
-        (void)madvise(at, nbytes, POPULATE_READ); /* without it, each page when it is touched */
+        (void)madvise(at, nbytes, POPULATE_READ); /* else each page faults when it is read */
     }
     place->slot = slot;
     place->cold = false;

@@ -47,8 +47,8 @@ struct psti_meter_thread {
     uint32_t skip; /* rows to leave out before the next one is timed in detail */
     bool in_row, detailed, splits;
     int64_t row_start_ns;
-    uint64_t augment_here_ns; /* of the image under way */
-    uint64_t sample, step;    /* of the row under way */
+    uint64_t augment_here_ns; /* of the image being decoded */
+    uint64_t sample, step;    /* of the row being filled */
 };
 
 /* Sums over threads, with the parts extended from the rows that were timed to all rows. */
