@@ -42,12 +42,13 @@ struct pst_loader {
      * for what pst_loader_set changes while no worker runs: pool, options.batch_size, plan,
      * placement, and what loader_shape.c makes. The objects they point to have their own locks. */
     struct psti_pool *pool;
-    /* Guards the structs that say so, jobs, and the placement's memory for slots. It is the pool's
-     * lock: a slot that comes back is work for a thread, so threads wait for both at once. */
+    /* Guards jobs, the placement's memory for slots, and all structs whose headers say "the
+     * loader's lock". It is also the pool's lock: workers wait for rows to fill and for slots that
+     * come back with one condition. */
     pthread_mutex_t *lock;
     pthread_cond_t
         *work; /* the pool's: there is something to do for a worker, or a slot came back */
-    pthread_cond_t done; /* a job is whole, or a thread has stopped; used with the lock */
+    pthread_cond_t done; /* signalled: a batch is complete, or a thread stopped */
     pthread_cond_t runs; /* the loader begins to run, or closes; for workers of one that shares */
     pst_dataset *dataset;
     struct pst_loader_options options; /* pointers in it are NULL, zeros are replaced by defaults */
@@ -70,10 +71,10 @@ struct pst_loader {
     atomic_uchar *verified; /* a bit per (sample, item): MEMORY storage checks each item once */
     struct psti_loader_files files; /* with a lock of its own */
 
-    /* Each has one owner, which its header names. */
+    /* One file changes each of these structs. The struct's header names it. */
     struct psti_loader_tiers tiers; /* where the bytes of items come from */
     struct psti_loader_kept kept;   /* what caches keep of them */
-    struct psti_loader_noted noted; /* sums of them that were noted */
+    struct psti_loader_noted noted; /* checksums noted of items in files of others */
     struct psti_loader_crew crew;   /* the workers */
     struct psti_loader_queue queue; /* jobs and rows on their way */
     struct psti_loader_gather gather;

@@ -28,7 +28,7 @@ struct leader {
     const char *name;
 };
 
-/* The wish for a field that the caller did not name. */
+/* The output of a field for which the options say nothing: all defaults. */
 static const struct pst_field_output plain = {.name = NULL};
 
 static bool is_pixels(enum pst_field_type type)

@@ -41,7 +41,7 @@ struct psti_loader_plan_field {
      * for one of them holds for all. */
     struct psti_chain *chains[2][4], *chain;
     struct pst_decode_options decode;
-    uint8_t channels, bits; /* channels and bits of the pixels that `chain` gets */
+    uint8_t channels, bits; /* channels and bits of decoded pixels, before `chain` */
     enum pst_layout layout;
     bool any_channels; /* rows have as many channels as their images have stored */
     bool fixed;        /* all rows have one shape */

@@ -144,7 +144,7 @@ static enum pst_status make_plan(pst_loader *loader, struct shape *wanted, uint3
         (b) = swapped;                                                                             \
     } while (0)
 
-/* Exchanges the loader's shape for the other one. No thread runs, and what loader_shape.c makes is
+/* Swaps the loader's shape with the other one. No thread runs, and what loader_shape.c makes is
  * closed. */
 static void exchange(pst_loader *loader, struct shape *other)
 {

@@ -37,7 +37,7 @@ struct psti_loader_source {
     void *decoded;          /* destination of inflating; NULL: the item has no coding */
     const void *coded;      /* once `data` are decoded: the stored bytes; NULL: `data` are these */
     uint64_t sample;        /* number of the sample in the data set */
-    uint64_t stored_nbytes; /* as tiers keep the stored item, also if it is re-coded */
+    uint64_t stored_nbytes; /* bytes of the stored item, also if a tier re-codes it */
     bool has_sum;           /* the data set has a checksum of the stored bytes, or of the decoded */
     bool is_counted;        /* in n_unchecked, if it belongs there */
     bool is_cached;         /* `data` lies in the cache */
@@ -78,7 +78,7 @@ struct psti_loader_source {
  * ready list, or makes it itself; the state changes when that worker takes what has come. */
 enum psti_loader_row_state {
     PSTI_LOADER_ROW_ASKED,   /* for what its tiers were asked for, the storage among them */
-    PSTI_LOADER_ROW_READING, /* for reads of items that a tier was asked for in vain */
+    PSTI_LOADER_ROW_READING, /* for items that a tier did not have */
     PSTI_LOADER_ROW_MORE,    /* for the second round of items that are read in two */
     PSTI_LOADER_ROW_READY    /* for nothing: the sources point to their bytes */
 };

@@ -24,7 +24,7 @@ struct psti_loader_epoch {
     uint32_t n_kept;             /* batches that the caller held when it called for the next one */
     uint64_t n_bad, n_good;      /* samples of the epoch so far */
     struct pst_error last_bad;   /* set while an epoch has no good sample */
-    bool begun, running, parked; /* parked: it waits until its group has answered */
+    bool begun, running, parked; /* if parked: it waits for its group's answer */
     bool ended;                  /* pst_loader_next has returned PST_END; the caller's thread */
     bool closing;                /* the loader is being closed */
     bool failed;                 /* `failure` says why; the next epoch may begin */

@@ -21,8 +21,8 @@ const char *pst_stage_name(uint32_t i)
 
 static uint64_t since(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
 
-/* Divides times of causes among the stages. The workers' time goes to their stages as that of this
- * epoch did. */
+/* Divides times of causes among the stages. The workers' time is divided as it was among their
+ * stages in this epoch. */
 static void divide(const struct psti_meter_sums *now, const struct psti_meter_sums *before,
                    const uint64_t *causes, uint64_t *stages)
 {

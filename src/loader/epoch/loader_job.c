@@ -107,7 +107,7 @@ static bool is_samples_fault(const struct psti_loader_worker *worker, enum pst_s
     case PST_ERROR_CHECKSUM:
     case PST_ERROR_VERSION:
         return true;
-    case PST_ERROR_NOT_FOUND: /* an item that the sample lacks, or a missing file */
+    case PST_ERROR_NOT_FOUND: /* the sample lacks the item, or its file is missing */
         return !err->os_error || is_lone_loss(worker->loader, err);
     case PST_ERROR_UNSUPPORTED: /* codecs; storage, if the file is not regular */
         return came_from(err, "decode") || came_from(err, "sound") || came_from(err, "storage");

@@ -36,8 +36,8 @@ struct psti_loader_gather {
     uint32_t n_rows;          /* rows of a part of a window, at most */
     uint32_t n_rows_max;      /* rows of a whole window, or of its rest, at most */
     uint32_t n_left;          /* rows that the gathering under way may still take */
-    bool pays;                /* requests cost so much that rows are gathered now */
-    uint32_t n_tasks_alone;   /* tasks in use, at most, where rows are not gathered */
+    bool pays;                /* requests cost so much that gathering rows saves time */
+    uint32_t n_tasks_alone;   /* most tasks in use while rows are not gathered */
     size_t nbytes_left;       /* bytes of the arena that the gathering may still take */
 };
 

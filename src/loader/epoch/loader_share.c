@@ -38,7 +38,7 @@ struct psti_loader_share {
     /* Of the epoch under way: */
     bool off;    /* it is not shared any more */
     bool solo;   /* the next batch is made here */
-    bool told;   /* the group knows that the epoch is over */
+    bool told;   /* the service knows that the epoch is over */
     bool copied; /* the last batch was copied as a whole */
     /* Numbers of the last batch's extents, which a GPU may still read. They are given back when the
      * batch is delivered. */
@@ -545,7 +545,7 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
     if (!prepare(loader, job))
         return PST_ERROR_LIMIT; /* the caller says more */
     uint64_t n = psti_order_n(loader->order);
-    if (job->positions[job->n_rows - 1] >= n) { /* rows that fill up the ranks */
+    if (job->positions[job->n_rows - 1] >= n) { /* it ends with padding */
         set_reason(loader, "the epoch's last batch has padding");
         go_alone(loader, job, false);
         return PST_OK;
@@ -580,7 +580,7 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
     share->n_copied += !job->starved && share->copied;
     for (uint32_t i = 0; i < share->n_parts && share->n_pending; i++)
         loader->meters.stats.nbytes_upload += share->parts[i].nbytes;
-    job->settled = !share->n_pending; /* the GPU has to read them first */
+    job->settled = !share->n_pending; /* else the GPU reads the rows first */
     job->whole_ns = psti_clock_ns();
     job->state = PSTI_LOADER_JOB_WHOLE;
     return PST_OK;

@@ -60,7 +60,7 @@ struct psti_loader_gpu_slot {
     bool readers_pending; /* the readers' events were recorded and not yet awaited */
 };
 
-/* Memory of others from which rows come (loader_gpu_bring.c). */
+/* A mapping of the host service from which rows are uploaded (loader_gpu_bring.c). */
 struct psti_loader_gpu_home {
     const void *memory;
     bool locked; /* false: the driver refuses, and rows are copied to `bounce` */

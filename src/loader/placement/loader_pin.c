@@ -37,7 +37,7 @@ static void free_pin(struct psti_loader_pins *pins, struct pin *pin)
 {
     if (!pin)
         return;
-    if (pin->read_pending) /* an error means that the GPU is gone */
+    if (pin->read_pending) /* it fails only if the GPU is lost */
         (void)psti_device_event_sync(pin->last_read, NULL);
     psti_device_event_close(&pin->last_read);
     psti_device_free_pinned(pins->device, pin->memory, pin->nbytes);

@@ -143,7 +143,7 @@ struct psti_placement_ops {
                              uint32_t n_parts, bool *copied, struct pst_error *err);
     /* True if the field's rows are given to `bring`. Only if that is not NULL. */
     bool (*brings)(const pst_loader *loader, uint32_t i_plan);
-    /* The memory around given rows is going to be unmapped. Nothing reads it. */
+    /* Called before the memory that holds given rows is unmapped. Nothing reads it any more. */
     void (*forget)(pst_loader *loader, const void *memory, size_t nbytes);
     /* Waits until nothing is under way for a batch that is not wanted. The lock may be held. */
     void (*quiesce)(pst_loader *loader, pst_batch *batch);

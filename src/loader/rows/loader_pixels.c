@@ -104,7 +104,7 @@ static enum pst_status take_rows(const struct psti_image *image, psti_row_sink s
     return sink(ctx, pixels, picture->row_nbytes, 0, region.height);
 }
 
-/* Decodes the finished row. */
+/* Decodes an image and applies its operations: writes the finished row. */
 static enum pst_status decode_row(struct psti_loader_worker *worker, const struct psti_image *image,
                                   void *row, struct pst_error *err)
 {

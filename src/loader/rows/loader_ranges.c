@@ -30,8 +30,8 @@
 #define BLOCK_NBYTES 4096
 #define RANGES_CAP 128
 
-/* The second round is a request of its own, which is not joined with those of other rows. So it
- * must save more than a request costs, by the gap that storage reads rather than to make one. */
+/* True if reading the image in two rounds saves enough. The second round is one more request, so it
+ * must save more bytes than the gap that storage would rather read than make another request. */
 static bool saves_enough(const pst_loader *loader, uint64_t skipped, uint64_t nbytes)
 {
     return skipped >= SAVE_NBYTES && skipped >= nbytes / SAVE_SHARE &&

@@ -205,7 +205,7 @@ static enum pst_status take_reads(pst_loader *loader, struct psti_loader_items *
     return PST_OK;
 }
 
-/* Takes what the tiers have brought, and plans reads of what they have not. */
+/* Takes the items that the tiers delivered, and plans reads from storage for all others. */
 static void take_asked(pst_loader *loader, struct psti_loader_items *items)
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {

@@ -33,7 +33,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 
-/* Copies of offered items take at most 1 / FILL_PART of host_memory. */
+/* Copies that wait to be sent to servers take at most 1 / FILL_PART of host_memory. */
 #define FILL_PART 16
 #define FILL_MAX_NBYTES ((uint64_t)64 << 20)
 #define FILL_MIN_NBYTES ((uint64_t)64 << 10)

@@ -289,8 +289,8 @@ static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
     return true;
 }
 
-/* Where the host cache has no room for an item, the fleet gets a copy, without being asked for it
- * first: so the next epoch finds it there. */
+/* Where the host cache has no room for an item, a copy goes to the fleet. The fleet was not asked
+ * for it before. The next epoch finds it there. */
 static bool take(pst_loader *loader, struct psti_loader_source *source)
 {
     bool local;

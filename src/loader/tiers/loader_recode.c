@@ -57,7 +57,8 @@ static const struct psti_training_field *rule_of(const struct psti_loader_worker
     return rule ? psti_loader_training_field_of(rule, field->i_field) : NULL;
 }
 
-/* Tools that leave the memory of other pictures of the row. */
+/* Returns tools for re-coding item i_item. Their limit of memory is what the row's other kept
+ * pictures leave. */
 static struct psti_recode_tools tools_of(struct psti_loader_worker *worker, int i_item)
 {
     const pst_loader *loader = worker->loader;

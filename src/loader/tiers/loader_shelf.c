@@ -110,7 +110,7 @@ void psti_loader_shelf_counts(struct psti_shelf *shelf, struct psti_shelf_counts
     pthread_mutex_unlock(&shelf->lock);
 }
 
-/* Who needs what
+/* Which groups of siblings still need an item
  * ------------------------------------------------------------------------------------------------
  */
 

@@ -97,10 +97,11 @@ struct psti_loader_tier_ops {
     void (*submit)(pst_loader *loader, const struct psti_loader_asked *asked);
     /* Asks for sources of worker->items in this thread, and waits. */
     void (*ask_here)(struct psti_loader_worker *worker);
-    /* The request for a source that names this tier as `asked` has ended. False: it did not come,
-     * and is to be read. */
+    /* Called when a request to this tier has ended: source->asked names the tier. False: the tier
+     * does not have the item, and it must be read from storage. */
     bool (*take)(pst_loader *loader, struct psti_loader_source *source);
-    /* One read of the row's first round has ended, well or not. A thread of the storage. */
+    /* Called by a thread of the storage when a read of the row's first round has ended, also when
+     * it failed. */
     void (*note_read)(pst_loader *loader, struct psti_loader_items *items,
                       const struct psti_read *read);
     enum pst_status (*await)(struct psti_loader_worker *worker, struct psti_loader_items *items,

@@ -119,7 +119,7 @@ static enum pst_status choose(struct making *m, uint32_t *n_ops)
     return status;
 }
 
-/* Decodes the image into its picture, once. */
+/* Decodes the image to the training size. It is done once, whoever needs it. */
 static enum pst_status draw_once(struct making *m, struct psti_decoder *decoder,
                                  struct psti_run *run, void *pixels)
 {
@@ -236,7 +236,7 @@ static bool read_header(struct making *m)
     m->head.whole_height = m->info.height;
     m->head.whole_width = m->info.width;
     m->head.orientation = m->info.orientation;
-    /* A mask that turns itself, or is turned, is turned before it is resized. */
+    /* A mask with an orientation of its own or of its image is rotated before it is resized. */
     return !m->field->is_mask || (m->info.orientation <= 1 && !m->tools->is_turned);
 }
 

@@ -22,7 +22,7 @@
 #define PSTI_TRAINING_RULE_MAX 4096 /* bytes of a rule */
 /* This bit of an item's form says that a head and a picture at the training size are kept. */
 #define PSTI_TRAINING_FORM 0x40
-/* This bit of a set's key says that the set has a rule. */
+/* This bit of the key of a cache's set says that its pictures have the training size. */
 #define PSTI_TRAINING_KEY ((uint64_t)1 << 63)
 
 struct psti_training_field {
