@@ -55,8 +55,9 @@ def comments_of_c(path: str, text: str) -> Iterator[Comment]:
             within = text[start : match.start()].strip() or start != match.start()
             before = [name for at, name in names if at < match.start()]
             after = [name for at, name in names if at > match.start()]
-            names_here = ([] if match.start() == 0 else before[-1:] if within else after[:1]) + MEMBER.findall(text[start : match.start()])
-            yield Comment(path, text.count("\n", 0, match.start()) + 1, ".".join(names_here), plain(match[0]))
+            of = [] if match.start() == 0 else before[-1:] if within else after[:1]
+            name = ".".join(of + MEMBER.findall(text[start : match.start()]))
+            yield Comment(path, text.count("\n", 0, match.start()) + 1, name, plain(match[0]))
 
 
 def comments_of_python(path: str, text: str) -> Iterator[Comment]:
