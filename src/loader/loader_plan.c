@@ -22,7 +22,7 @@
 /* Enough for the header of nearly every image. Larger headers only prevent the guess of a size. */
 #define PROBE_NBYTES ((uint64_t)64 << 10)
 
-/* The field that gives the sample's geometry. wish NULL: there is none. */
+/* The field that gives the sample's geometry, and how it is delivered. wish NULL: there is none. */
 struct leader {
     const struct pst_field_output *wish;
     const char *name;

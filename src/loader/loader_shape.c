@@ -163,7 +163,7 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     if (!psti_batch_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
         return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
     fixed = SLOTS_MIN * (uint64_t)slot + scratch + loader->memory_nbytes;
-    uint64_t least = worker; /* for the fetcher, which may come later */
+    uint64_t least = worker; /* of a fetcher's thread, which may start later */
     uint64_t left = limit > fixed + least ? limit - fixed - least : 0;
     if (item > left / 2 || fixed + least > limit) {
         needed = item > UINT64_MAX / 4 ? UINT64_MAX : fixed + least + 2 * item;

@@ -47,7 +47,7 @@ struct psti_loader_worker {
         seen_wanted;  /* the loader's grant_max and wanted_max when this worker last looked */
     bool has_reserve; /* holds loader->crew.reserve_lock and uses the reserve */
     bool grown;       /* decoder and run have scratch from the reserve */
-    bool emptied;     /* this image began with empty scratch */
+    bool emptied;     /* the worker's scratch was empty when this image began */
     uint64_t reserve_nbytes; /* bytes charged from the reserve */
     void *reserve_buffer;
     bool owes;             /* num_workers 0: the throttle's time is waited for after the row */

@@ -104,7 +104,7 @@ static bool can_collate(const struct psti_loader_plan_field *plan)
            plan->fill == PSTI_LOADER_FILL_ARRAY || plan->fill == PSTI_LOADER_FILL_SOUND;
 }
 
-/* The shape of an empty row, for batches that have no others. */
+/* Sets the shape of a batch all of whose rows are empty. */
 static void set_empty_shape(const struct psti_loader_plan_field *plan, struct psti_slot_field *slot)
 {
     struct psti_slot_ragged *ragged = &slot->ragged;

@@ -61,7 +61,7 @@ static enum pst_status fail_for_good(pst_loader *loader, const struct pst_error 
     if (failure)
         loader->epoch.failure = *failure;
     loader->epoch.failed = true;
-    psti_loader_run_cancel(loader); /* prepared batches after it are not needed any more */
+    psti_loader_run_cancel(loader); /* batches prepared after the failure are not needed */
     if (err)
         *err = loader->epoch.failure;
     return loader->epoch.failure.status;

@@ -245,7 +245,7 @@ void psti_loader_share_delivered(pst_loader *loader)
     share->solo = false;
 }
 
-/* The job, or with `epoch` the rest of the epoch, is made by the loader's own workers. */
+/* Lets the loader's own workers make this batch, or with `epoch` the rest of the epoch. */
 static void go_alone(pst_loader *loader, struct psti_loader_job *job, bool epoch)
 {
     struct psti_loader_share *share = loader->share;

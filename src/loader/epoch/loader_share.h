@@ -27,7 +27,8 @@ bool psti_loader_share_takes(const pst_loader *loader);
  * job may have to be made here. */
 enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_job *job,
                                        int64_t deadline, struct pst_error *err);
-/* A batch was delivered: one that had to be made here was the only one. */
+/* Called when a batch was delivered. If it had to be made here alone, the next one is shared again.
+ * */
 void psti_loader_share_delivered(pst_loader *loader);
 void psti_loader_share_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 

@@ -108,8 +108,8 @@ static void *find_picture(struct psti_loader_worker *worker, const struct psti_i
     uint64_t nbytes = (uint64_t)draw->region_height * draw->region_width * plan->channels *
                       (plan->bits == 16 ? 2 : 1);
     void *pixels;
-    /* The GPU has one chain for a field, and no picture at a part of its size. The few items that
-     * were read in part are finished here. */
+    /* The GPU has one chain for a field, and no pictures at a part of their size. The CPU
+     * finishes those, and the few items that were read in part. */
     if (image->chain != plan->chain || own->host_only || image->row >= slot->n_gpu_rows ||
         image->source->partial || draw->scale_log2 ||
         nbytes > psti_gpu_field_row_nbytes(gpu->fields[i_field]) ||

@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-/* A read in parts must save so many bytes, and 1 / SAVE_SHARE of the item. */
+/* A read in parts must save at least SAVE_NBYTES and 1 / SAVE_SHARE of the item. */
 #define SAVE_NBYTES ((uint64_t)64 << 10)
 #define SAVE_SHARE 4
 /* Reading a gap up to this size takes less than another read. */
@@ -38,7 +38,7 @@ static bool saves_enough(const pst_loader *loader, uint64_t skipped, uint64_t nb
            skipped > psti_storage_gap(loader->storage);
 }
 
-/* Number of cells of the smallest unit size that a region of the image has. */
+/* Returns how many units of the smallest size cover a region of the image. */
 static uint64_t n_cells(uint32_t y, uint32_t x, uint32_t height, uint32_t width)
 {
     enum { EDGE = 1 << PSTI_PLI_UNIT_LOG2_MIN };

@@ -182,7 +182,7 @@ void psti_loader_row_place(pst_loader *loader, struct psti_loader_items *items, 
         read->nbytes = source->sparse ? source->n_here : source->item.nbytes;
         read->file_nbytes = source->sparse && source->path ? source->item.nbytes : 0;
         read->buffer = source->buffer;
-        read->drop = source->is_wanted || source->asked; /* memory is not spent twice */
+        read->drop = source->is_wanted || source->asked; /* a cache keeps the item */
         read->data = NULL;
         read->status = PST_OK;
     }

@@ -107,8 +107,8 @@ static uint32_t find_field(const pst_loader *loader)
     return i;
 }
 
-/* Forms by turn are promised to give the same batches. The stored bytes of two forms differ, and
- * only pli-jpeg is decoded at a part of its size. */
+/* Checks that the choice of forms cannot change batches, unless forms are chosen by sample. It
+ * would change delivered stored bytes, and scaled decodes, which only pli-jpeg has. */
 static enum pst_status check_choice(const struct pst_loader_options *options,
                                     const struct psti_loader_plan_field *plan,
                                     struct pst_error *err)

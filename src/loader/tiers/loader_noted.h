@@ -21,8 +21,8 @@ void psti_loader_noted_open(pst_loader *loader);
 void psti_loader_noted_close(pst_loader *loader);
 /* An epoch is about to begin: saves, and closes what is saved. As psti_loader_noted_close. */
 void psti_loader_noted_begin(pst_loader *loader);
-/* Notes the bytes of an item that was read from its file. Any worker of an epoch; not the fetcher,
- * whose thread may run while an epoch begins. */
+/* Hashes the stored bytes of an item that was read from its file, and notes the sum. Any worker of
+ * an epoch; not the fetcher, whose thread may run while an epoch begins. */
 void psti_loader_noted_add(const pst_loader *loader, uint64_t sample,
                            const struct psti_loader_source *source);
 /* An epoch has ended: saves the sums in the index if all are there. It costs little if none came

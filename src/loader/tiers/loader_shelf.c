@@ -183,7 +183,8 @@ static void free_spares(struct psti_shelf *shelf)
 
 static void remove_item(struct psti_shelf *shelf, struct psti_shelf_item *item);
 
-/* The oldest item that nobody holds goes. Those who needed it are lost. */
+/* Removes the oldest item that nobody holds. Groups that still needed it are marked as lost: they
+ * read for themselves. */
 static bool give_up_oldest(struct psti_shelf *shelf)
 {
     struct psti_shelf_item *item = shelf->oldest;
