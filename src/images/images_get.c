@@ -106,8 +106,9 @@ static bool take_hit(struct job *job, const struct psti_cache_span *span)
     return span->form == PST_FORM_PLI || span->form == PST_FORM_PLI_JPEG;
 }
 
-/* Asks the cache that there is. A forked child only looks in its parent's, and so does who asks for
- * a sample that is not in the plan. */
+/* Asks the host cache, or that of this process, for the item. A forked child only looks into the
+ * cache that it inherited, and a sample that the plan leaves out is only looked for: neither is
+ * added. */
 static enum psti_cache_answer ask_cache(struct job *job, struct psti_cache_span *span)
 {
     pst_images *images = job->images;
@@ -296,7 +297,7 @@ static enum pst_status fill(const struct job *job, struct pst_pixels *pixels)
     return status;
 }
 
-/* Decodes job->bytes into memory of the pool. */
+/* Decodes job->bytes into memory from the pool of pixels. */
 static enum pst_status decode(struct job *job, struct pst_pixels *pixels)
 {
     pst_images *images = job->images;

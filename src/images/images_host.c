@@ -34,7 +34,7 @@ struct psti_images_session {
 struct psti_images_host {
     pst_images *images;
     int pid;
-    struct psti_images_host *parents; /* only its memory is this process's */
+    struct psti_images_host *parents; /* after a fork: its memory is freed, else it is unused */
     struct psti_images_session sessions[N_SESSIONS];
     atomic_uint current;
     atomic_int_fast64_t next_look_ns;
@@ -88,7 +88,8 @@ static void give(struct psti_images_host *host, struct psti_images_session *held
         end_look(host);
 }
 
-/* Makes the session current, if there is a place. */
+/* Makes a new session the current one. Returns false if all places are taken by old sessions that
+ * are still used. */
 static bool install(struct psti_images_host *host, struct psti_share_cache *found)
 {
     unsigned current = atomic_load(&host->current);

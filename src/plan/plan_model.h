@@ -54,7 +54,7 @@ void psti_plan_model_aim_at_demand(struct psti_plan_model *model, enum psti_stal
 enum { PSTI_PLAN_KEPT_MAX = 2 };
 void psti_plan_model_keep_objective(struct psti_plan_model *model, double most);
 
-/* Capacity up to which a resource can be used; 0: no limit. */
+/* Returns how much of a resource can be used; 0: it has no limit. */
 double psti_plan_capacity(const struct psti_plan_setup *setup, int r);
 
 #endif

@@ -115,7 +115,7 @@ struct psti_lane {
     int64_t moved_ns; /* when work of it began or ended last, or came while it had none */
 };
 
-/* A data set as the service has it. */
+/* A data set that clients have sent to the service. */
 struct psti_serve_data {
     struct psti_work closing;
     pst_dataset *dataset; /* NULL: it is not open */
@@ -172,7 +172,7 @@ static inline bool psti_serve_session_is(const struct psti_session *session,
 /* serve_session.c */
 /* Begins a session on an accepted socket, which it owns from then on. */
 enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct pst_error *err);
-/* Something came, or the socket has room again. */
+/* Called when the session's socket has data to read, or room to write. */
 void psti_serve_session_wake(struct psti_session *session, uint32_t events);
 /* Converts between a session and the pointer with which its process_fd is watched. */
 void *psti_serve_session_process(struct psti_session *session);

@@ -133,7 +133,8 @@ static bool stands_still(pst_service *service, const struct psti_joining *joinin
     return n >= ENDING_MAX;
 }
 
-/* The shelf of siblings, or a new one. NULL: no memory; then the group has none. */
+/* Returns the shelf of the group's siblings, or a new one. NULL: there is no memory, and the group
+ * goes without. */
 static struct psti_shelf *find_shelf(pst_service *service, const struct psti_joining *joining)
 {
     struct psti_shelf *shelf = NULL;
@@ -143,7 +144,7 @@ static struct psti_shelf *find_shelf(pst_service *service, const struct psti_joi
     return psti_loader_shelf_open(&shelf, NULL) == PST_OK ? shelf : NULL;
 }
 
-/* Nobody uses the group any more, and no thread of it runs. */
+/* Frees a group that nobody uses any more, and of which no thread runs. */
 static void free_group(struct psti_group *group)
 {
     struct psti_group **at = &psti_serve_groups(group->service)->first;
@@ -260,7 +261,8 @@ void psti_serve_group_add(struct psti_group *group, struct psti_job *job)
         open_job(job);
 }
 
-/* Keeps what the job holds, till the group ends. Without memory to note it, it is lost for good. */
+/* Keeps the extents that the job holds until the group ends, because its client may still have them
+ * mapped. Without memory for the list they are never used again. */
 static void keep(struct psti_group *group, const struct psti_job *job)
 {
     size_t nbytes = job->n_held * sizeof(struct psti_serve_extent *);
@@ -305,7 +307,7 @@ void psti_serve_groups_close(pst_service *service)
         for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++)
             if (group->streams[i])
                 psti_serve_stream_join(group->streams[i]);
-    psti_serve_run_posts(service); /* their ends, which free the groups */
+    psti_serve_run_posts(service); /* runs the ends of the streams, which free the groups */
     psti_gate_close(&groups->gate);
     psti_free(groups);
     service->parts[PSTI_SESSION_STREAM] = NULL;

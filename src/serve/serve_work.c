@@ -24,7 +24,7 @@ void psti_serve_lane_open(struct psti_lane *lane)
     *lane = (struct psti_lane){.last = &lane->first};
 }
 
-/* Puts the lane among those with work that may begin, if it is one. The lock is held. */
+/* Lists the lane for the workers if it has work that may begin. The lock is held. */
 static void list(pst_service *service, struct psti_lane *lane)
 {
     if (lane->listed || !lane->first || lane->n_running >= service->options.n_threads)

@@ -44,7 +44,8 @@ void psti_share_cache_close(struct psti_share_cache **cache);
 
 /* Any thread may call the rest. */
 
-/* PSTI_CACHE_ADMIT: wish for it. PSTI_CACHE_PASS: it will not come. */
+/* Asks for an item. PSTI_CACHE_ADMIT: the caller may send a wish for it. PSTI_CACHE_PASS: the cache
+ * will not have it. */
 enum psti_cache_answer psti_share_cache_ask(struct psti_share_cache *cache, uint64_t sample,
                                             uint32_t i_item, uint64_t nbytes,
                                             struct psti_cache_span *span);

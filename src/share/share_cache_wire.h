@@ -19,8 +19,8 @@ struct psti_cache_open {
     uint32_t rule_nbytes; /* 0: items are as `forms` says */
     uint8_t rule[PSTI_CACHE_RULE_MAX];
 };
-/* How the items of a set are made, for a room that both sides have
- * (loader/tiers/loader_training.h). */
+/* How the items of a set are made, as bytes. Client and service read them by
+ * loader/tiers/loader_training.h. */
 struct psti_cache_rule {
     const uint8_t *bytes;
     uint32_t nbytes; /* at most PSTI_CACHE_RULE_MAX; 0: there is none */

@@ -50,7 +50,7 @@ void psti_stall_trace_overlapping(struct psti_trace *trace, const char *name, bo
 void psti_stall_trace_counter(struct psti_trace *trace, const char *name, int64_t now_ns,
                               uint64_t value);
 
-/* A range of the calling thread, in NVIDIA's profilers. Nothing without NVTX. */
+/* Begins a range of the calling thread in NVIDIA's profilers. Does nothing without NVTX. */
 void psti_stall_trace_push(const struct psti_trace *trace, const char *name);
 void psti_stall_trace_pop(const struct psti_trace *trace);
 
