@@ -95,18 +95,20 @@ struct psti_noted;
 /* Bytes of memory that noting takes; 0: there is nothing to note, because the sums are there, or
  * the data set is of another kind. UINT64_MAX: more than there can be. */
 uint64_t psti_dataset_noted_nbytes(const pst_dataset *dataset, const bool wanted[PST_MAX_FIELDS]);
-/* The data set must outlive *out. PST_ERROR_MEMORY. */
+/* The data set must outlive *out. has_others: other processes, such as ranks, read the other items;
+ * the sums of all are joined, by files beside the index. PST_ERROR_MEMORY. */
 enum pst_status psti_dataset_noted_open(const pst_dataset *dataset,
-                                        const bool wanted[PST_MAX_FIELDS], struct psti_noted **out,
-                                        struct pst_error *err);
+                                        const bool wanted[PST_MAX_FIELDS], bool has_others,
+                                        struct psti_noted **out, struct pst_error *err);
 void psti_dataset_noted_close(struct psti_noted **noted);
 /* Notes the stored bytes of an item, if it was not noted before. Thread-safe. */
 void psti_dataset_noted_add(struct psti_noted *noted, uint64_t sample, uint32_t i_field,
                             const void *bytes, uint64_t nbytes);
-/* Looks if all is noted, and puts an index with the sums in place then, for those who open the data
- * set from now on. *is_over: false, some items are missing, or another process has the index: call
- * again later; true, with PST_OK, the index has the sums; else it never will from here. One thread,
- * while no other notes anything. */
+/* With others: writes what was noted since the last call, and takes what they wrote. Looks if all
+ * is noted, and puts an index with the sums in place then, for those who open the data set from now
+ * on. *is_over: false, some items are missing, or another process has the index: call again later;
+ * true, with PST_OK, the index has the sums; else it never will from here. One thread, while no
+ * other notes anything. */
 enum pst_status psti_dataset_noted_save(struct psti_noted *noted, bool *is_over,
                                         struct pst_error *err);
 

@@ -4,9 +4,12 @@
  * In: bytes of items, from any thread, in any order, each as often as it is read. Out: once the
  * items of all wanted fields were noted, a copy of the index with their sums takes its place, by
  * the rules of dataset_saved.h. The sums belong to the files as the index knows them: if one has
- * changed, nothing is written. Data sets that are open keep the index that they have. */
+ * changed, nothing is written. Data sets that are open keep the index that they have.
+ *
+ * Of several ranks each notes a part of the items: dataset_container_parts.c joins them. */
 #include "dataset/dataset_container.h"
 
+#include "dataset/dataset_container_parts.h"
 #include "dataset/dataset_members.h"
 #include "dataset/dataset_saved.h"
 
@@ -33,6 +36,8 @@ struct psti_noted {
     _Atomic uint64_t n;
     uint64_t n_looked; /* `n` when the last look found that some are missing */
     bool is_maker;     /* this process writes the index, and need not wait */
+    struct psti_sums_parts *parts; /* NULL: this process reads all items itself */
+    uint64_t n_wanted; /* items that want a sum; 0: they were not counted yet */
 };
 
 uint64_t psti_dataset_noted_nbytes(const pst_dataset *dataset, const bool wanted[PST_MAX_FIELDS])
@@ -50,10 +55,11 @@ uint64_t psti_dataset_noted_nbytes(const pst_dataset *dataset, const bool wanted
 }
 
 enum pst_status psti_dataset_noted_open(const pst_dataset *dataset,
-                                        const bool wanted[PST_MAX_FIELDS], struct psti_noted **out,
-                                        struct pst_error *err)
+                                        const bool wanted[PST_MAX_FIELDS], bool has_others,
+                                        struct psti_noted **out, struct pst_error *err)
 {
     struct psti_noted *noted = *out = psti_calloc(1, sizeof *noted);
+    uint64_t fields = 0;
     if (noted == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to note sums");
     noted->dataset = dataset;
@@ -66,8 +72,13 @@ enum pst_status psti_dataset_noted_open(const pst_dataset *dataset,
             psti_dataset_noted_close(out);
             return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to note sums");
         }
+        fields |= UINT64_C(1) << f;
     }
-    return PST_OK;
+    enum pst_status status =
+        has_others ? psti_dataset_parts_open(dataset, fields, &noted->parts, err) : PST_OK;
+    if (status != PST_OK)
+        psti_dataset_noted_close(out);
+    return status;
 }
 
 void psti_dataset_noted_close(struct psti_noted **noted)
@@ -76,6 +87,7 @@ void psti_dataset_noted_close(struct psti_noted **noted)
         return;
     for (uint32_t f = 0; f < PST_MAX_FIELDS; f++)
         psti_free((void *)(*noted)->known.columns[f]);
+    psti_dataset_parts_close(&(*noted)->parts);
     psti_free(*noted);
     *noted = NULL;
 }
@@ -92,47 +104,64 @@ void psti_dataset_noted_add(struct psti_noted *noted, uint64_t sample, uint32_t 
         atomic_fetch_add_explicit(&noted->n, 1, memory_order_relaxed);
 }
 
-/* Was each item of a field noted that lies in a file, by itself or in a page? */
-static enum pst_status is_whole(const struct psti_noted *noted, uint32_t i_field, uint8_t *rows,
-                                bool *whole, struct pst_error *err)
+/* Items of a field that lie in a file, by themselves or in a page: all, and those without a sum. */
+struct item_counts {
+    uint64_t n, n_missing;
+};
+
+static enum pst_status count_items(const struct psti_noted *noted, uint32_t i_field, uint8_t *rows,
+                                   struct item_counts *counts, struct pst_error *err)
 {
     _Atomic uint64_t *column = noted->known.columns[i_field];
     uint64_t n_samples = noted->dataset->n_samples;
     uint64_t at = psti_dataset_container_column(noted->dataset, i_field);
-    for (uint64_t first = 0, n; *whole && first < n_samples; first += n) {
+    for (uint64_t first = 0, n; first < n_samples; first += n) {
         n = n_samples - first < CHUNK_SAMPLES ? n_samples - first : CHUNK_SAMPLES;
         enum pst_status status =
             psti_dataset_container_read(noted->dataset, at + first * PSTI_CONTAINER_ITEM_NBYTES,
                                         n * PSTI_CONTAINER_ITEM_NBYTES, rows, err);
         if (status != PST_OK)
             return status;
-        for (uint64_t i = 0; *whole && i < n; i++) {
+        for (uint64_t i = 0; i < n; i++) {
             struct psti_container_item item;
             psti_format_parse_container_item(rows + i * PSTI_CONTAINER_ITEM_NBYTES, &item);
-            *whole = item.place == PSTI_CONTAINER_MISSING ||
-                     item.place == PSTI_CONTAINER_IN_INDEX ||
-                     atomic_load_explicit(&column[first + i], memory_order_relaxed) != 0;
+            if (item.place == PSTI_CONTAINER_MISSING || item.place == PSTI_CONTAINER_IN_INDEX)
+                continue;
+            counts->n++;
+            counts->n_missing +=
+                atomic_load_explicit(&column[first + i], memory_order_relaxed) == 0;
         }
     }
     return PST_OK;
 }
 
-static enum pst_status are_whole(struct psti_noted *noted, bool *whole, struct pst_error *err)
+static enum pst_status count_all(const struct psti_noted *noted, struct item_counts *counts,
+                                 struct pst_error *err)
 {
-    uint64_t n = atomic_load(&noted->n);
-    *whole = n > noted->n_looked;
-    noted->n_looked = n;
-    if (!*whole)
-        return PST_OK;
+    *counts = (struct item_counts){0};
     uint8_t *rows = psti_alloc_array(CHUNK_SAMPLES, PSTI_CONTAINER_ITEM_NBYTES);
     enum pst_status status = rows != NULL ? PST_OK
                                           : psti_fail(err, PST_ERROR_MEMORY, ROOM,
-                                                      "no memory to look at "
-                                                      "items");
-    for (uint32_t f = 0; status == PST_OK && *whole && f < noted->dataset->n_fields; f++)
+                                                      "no memory to look at items");
+    for (uint32_t f = 0; status == PST_OK && f < noted->dataset->n_fields; f++)
         if (noted->known.columns[f] != NULL)
-            status = is_whole(noted, f, rows, whole, err);
+            status = count_items(noted, f, rows, counts, err);
     psti_free(rows);
+    return status;
+}
+
+/* The items are counted only if there are more sums than at the last look. */
+static enum pst_status are_whole(struct psti_noted *noted, bool *whole, struct pst_error *err)
+{
+    uint64_t n = atomic_load(&noted->n);
+    struct item_counts counts;
+    *whole = false;
+    if (n <= noted->n_looked || n < noted->n_wanted)
+        return PST_OK;
+    noted->n_looked = n;
+    enum pst_status status = count_all(noted, &counts, err);
+    noted->n_wanted = counts.n;
+    *whole = status == PST_OK && counts.n_missing == 0;
     return status;
 }
 
@@ -240,6 +269,12 @@ static int do_not_wait(void *context, const struct pst_progress *progress)
     return !noted->is_maker;
 }
 
+static enum pst_status is_replaced(struct pst_error *err)
+{
+    return psti_fail(err, PST_ERROR_STATE, ROOM,
+                     "another process has put sums into the index meanwhile, or made it anew");
+}
+
 /* Puts the index with sums in place of the one without. */
 static enum pst_status publish(struct psti_noted *noted, struct psti_saved *saved, bool *is_over,
                                struct pst_error *err)
@@ -248,7 +283,7 @@ static enum pst_status publish(struct psti_noted *noted, struct psti_saved *save
     enum psti_saved_turn turn = PSTI_SAVED_LOOK;
     unsigned place = place_of(noted, saved);
     if (place == PSTI_SAVED_N_PLACES)
-        return psti_fail(err, PST_ERROR_STATE, ROOM, "the index was made anew meanwhile");
+        return is_replaced(err);
     enum pst_status status = psti_dataset_saved_begin(saved, &turn, err);
     if (status == PST_ERROR_BUSY || status == PST_ERROR_CANCELLED) {
         *is_over =
@@ -258,7 +293,7 @@ static enum pst_status publish(struct psti_noted *noted, struct psti_saved *save
     if (status != PST_OK)
         return status;
     if (turn == PSTI_SAVED_LOOK)
-        return psti_fail(err, PST_ERROR_STATE, ROOM, "the index was made anew meanwhile");
+        return is_replaced(err);
     if (place == 0 && !psti_dataset_saved_is_beside(saved)) { /* the one beside the data counts */
         psti_dataset_saved_end(saved);
         return psti_fail(err, PST_ERROR_STATE, ROOM, "no file can be made beside the index");
@@ -275,6 +310,32 @@ static enum pst_status publish(struct psti_noted *noted, struct psti_saved *save
     return status;
 }
 
+/* Tells the other processes the sums of this one, and takes theirs. PST_ERROR_NOT_FOUND: a maker of
+ * an index removed the file while it was written: later it has its turn. */
+static enum pst_status exchange(struct psti_noted *noted, struct psti_saved *saved,
+                                struct pst_error *err)
+{
+    struct item_counts counts = {.n = noted->n_wanted};
+    unsigned place = place_of(noted, saved);
+    enum pst_status status = place == PSTI_SAVED_N_PLACES ? is_replaced(err)
+                                                          : compare_files(noted, err);
+    if (status == PST_OK && counts.n == 0)
+        status = count_all(noted, &counts, err);
+    noted->n_wanted = counts.n;
+    if (status == PST_OK)
+        status = psti_dataset_parts_write(noted->parts, saved, place, &noted->known,
+                                          atomic_load(&noted->n), err);
+    if (status == PST_OK)
+        status = psti_dataset_parts_join(noted->parts, saved, place, &noted->known, &noted->n,
+                                         counts.n, err);
+    /* Nobody removes a file that was written behind the last look of who took the index's place. */
+    if (status == PST_OK && place_of(noted, saved) == PSTI_SAVED_N_PLACES) {
+        psti_dataset_parts_remove(noted->parts, saved, place);
+        status = is_replaced(err);
+    }
+    return status;
+}
+
 enum pst_status psti_dataset_noted_save(struct psti_noted *noted, bool *is_over,
                                         struct pst_error *err)
 {
@@ -283,15 +344,18 @@ enum pst_status psti_dataset_noted_save(struct psti_noted *noted, bool *is_over,
     const char *slash = strrchr(path, '/');
     struct psti_saved *saved = NULL;
     bool whole = false;
-    enum pst_status status = are_whole(noted, &whole, err);
-    *is_over = status != PST_OK || whole;
-    if (!*is_over || status != PST_OK)
-        return status;
-    status = compare_files(noted, err);
+    *is_over = false;
+    enum pst_status status =
+        psti_dataset_saved_open(psti_dataset_container_folder(noted->dataset),
+                                slash != NULL ? slash + 1 : path, &wait, &saved, err);
+    if (status == PST_OK && noted->parts != NULL && atomic_load(&noted->n) > 0)
+        status = exchange(noted, saved, err);
     if (status == PST_OK)
-        status = psti_dataset_saved_open(psti_dataset_container_folder(noted->dataset),
-                                         slash != NULL ? slash + 1 : path, &wait, &saved, err);
-    if (status == PST_OK)
+        status = are_whole(noted, &whole, err);
+    *is_over = whole || (status != PST_OK && status != PST_ERROR_NOT_FOUND);
+    if (whole)
+        status = compare_files(noted, err);
+    if (whole && status == PST_OK)
         status = publish(noted, saved, is_over, err);
     psti_dataset_saved_close(&saved);
     return status;

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/fault.h"
 #include "base/files/output.h"
+#include "format/format_sums.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -71,7 +72,7 @@ int psti_dataset_saved_find(struct psti_saved *saved, unsigned i_place, struct s
 
 static bool is_left_over(const struct psti_saved *saved, const char *name)
 {
-    static const char *const ends[] = {".tmp-", ".dead-", ".now-"};
+    static const char *const ends[] = {".tmp-", ".dead-", ".now-", PSTI_SUMS_SUFFIX};
     size_t n = strlen(saved->name);
     if (strncmp(name, saved->name, n) != 0)
         return false;
@@ -81,7 +82,8 @@ static bool is_left_over(const struct psti_saved *saved, const char *name)
     return false;
 }
 
-/* Removes files of makers that were killed. The lock says that no other maker lives. */
+/* Removes files of makers that were killed, and sums of the index that is about to be replaced. The
+ * lock says that no other maker lives. */
 static void remove_left_overs(const struct psti_saved *saved)
 {
     int fd = openat(saved->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

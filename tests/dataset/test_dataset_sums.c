@@ -1,5 +1,5 @@
 /* test_dataset_sums.c - checksums of items in tars and zips: errors while they are made, those that
- * a zip states, those that a reader notes, and full disks. */
+ * a zip states, those that a reader notes, those that ranks note together, and full disks. */
 #include "containers/tar_helper.h"
 #include "containers/zip_helper.h"
 #include "folder_test.h"
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -259,7 +260,7 @@ static void noted_sums_join_the_index(void **state)
     write_tar(state, "data/t-1.tar", 3000, 50);
     pst_dataset *dataset = open_data(state, false);
     assert_int_equal(psti_dataset_noted_nbytes(dataset, wanted), 3050 * 8);
-    assert_ok(psti_dataset_noted_open(dataset, wanted, &noted, &err));
+    assert_ok(psti_dataset_noted_open(dataset, wanted, false, &noted, &err));
     assert_ok(psti_dataset_noted_save(noted, &is_over, &err));
     assert_false(is_over);
     note(noted, dataset, 0, 3049);
@@ -296,7 +297,7 @@ static void noted_sums_are_dropped(void **state)
         write_tar(state, "data/t.tar", 0, 100);
         pst_dataset *dataset = open_data(state, false);
         snprintf(path, sizeof path, "%s", pst_dataset_index_path(dataset));
-        assert_ok(psti_dataset_noted_open(dataset, wanted, &noted, &err));
+        assert_ok(psti_dataset_noted_open(dataset, wanted, false, &noted, &err));
         note(noted, dataset, 0, 100);
         if (kind == 0) { /* made anew */
             assert_int_equal(unlink(path), 0);
@@ -327,7 +328,7 @@ static void noted_sums_wait_for_no_one(void **state)
     char lock[1100], text[512] = "";
     write_tar(state, "data/t.tar", 0, 100);
     pst_dataset *dataset = open_data(state, false);
-    assert_ok(psti_dataset_noted_open(dataset, wanted, &noted, &err));
+    assert_ok(psti_dataset_noted_open(dataset, wanted, false, &noted, &err));
     note(noted, dataset, 0, 100);
     snprintf(lock, sizeof lock, "%s.lock", pst_dataset_index_path(dataset));
     int fd = open(lock, O_CREAT | O_EXCL | O_WRONLY, 0644); /* of a maker elsewhere, just begun */
@@ -344,6 +345,288 @@ static void noted_sums_wait_for_no_one(void **state)
     dataset = open_data(state, false);
     assert_true(psti_dataset_can_check_bytes(dataset));
     pst_dataset_close(&dataset);
+}
+
+/* Ranks --------------------------------------------------------------------------------------- */
+
+/* One of several processes that note sums of a data set: for tests, in one process. */
+struct rank {
+    pst_dataset *dataset;
+    struct psti_noted *noted;
+    bool is_over;
+};
+
+static struct rank open_rank(void **state)
+{
+    const bool wanted[PST_MAX_FIELDS] = {true};
+    struct rank rank = {.dataset = open_data(state, false)};
+    assert_ok(psti_dataset_noted_open(rank.dataset, wanted, true, &rank.noted, &err));
+    return rank;
+}
+
+/* Reads some samples, and tells the others. */
+static enum pst_status rank_reads(struct rank *rank, uint64_t first, uint64_t end)
+{
+    note(rank->noted, rank->dataset, first, end);
+    return psti_dataset_noted_save(rank->noted, &rank->is_over, &err);
+}
+
+static void close_rank(struct rank *rank)
+{
+    psti_dataset_noted_close(&rank->noted);
+    pst_dataset_close(&rank->dataset);
+}
+
+/* Writes the path of some file of sums beside the index. Returns how many there are. */
+static int find_part(void **state, char path[1024])
+{
+    int n = 0;
+    DIR *directory = opendir(folder_path(state, "data/.penstock"));
+    const struct dirent *entry;
+    assert_non_null(directory);
+    while ((entry = readdir(directory)) != NULL)
+        if (strstr(entry->d_name, ".index.sums-") != NULL) {
+            n++;
+            snprintf(path, 1024, "%s/%.200s", folder_path(state, "data/.penstock"), entry->d_name);
+        }
+    closedir(directory);
+    return n;
+}
+
+/* Asserts that the index has the sums that --sums makes, and that nothing else lies beside it. Then
+ * there is no index any more. */
+static void assert_has_sums(void **state)
+{
+    pst_dataset *dataset = open_data(state, false);
+    assert_true(psti_dataset_can_check_bytes(dataset));
+    assert_ok(psti_dataset_check_index(dataset, &err));
+    assert_int_equal(count_files(folder_path(state, "data/.penstock")), 1);
+    assert_int_equal(unlink(pst_dataset_index_path(dataset)), 0);
+    pst_dataset *made = open_data(state, true);
+    for (uint64_t i = 0; i < pst_dataset_count(made); i++)
+        assert_int_equal(item_of(dataset, i).checksum, item_of(made, i).checksum);
+    assert_int_equal(unlink(pst_dataset_index_path(made)), 0);
+    pst_dataset_close(&made);
+    pst_dataset_close(&dataset);
+}
+
+static void assert_has_none(void **state)
+{
+    pst_dataset *dataset = open_data(state, false);
+    assert_false(psti_dataset_can_check_bytes(dataset));
+    pst_dataset_close(&dataset);
+}
+
+static void sums_of_ranks_are_joined(void **state)
+{
+    enum { N = 20000 }; /* more than two chunks of a file of sums */
+    char path[1024];
+    write_tar(state, "data/t.tar", 0, N);
+    struct rank ranks[3] = {open_rank(state), open_rank(state), open_rank(state)};
+    assert_ok(rank_reads(&ranks[0], 0, 8191));
+    assert_ok(rank_reads(&ranks[1], 8191, 8200));
+    assert_false(ranks[0].is_over || ranks[1].is_over);
+    assert_int_equal(find_part(state, path), 2);
+    assert_ok(rank_reads(&ranks[1], 8200, 17000)); /* its next epoch: its old file goes */
+    assert_int_equal(find_part(state, path), 2);
+    assert_ok(psti_dataset_noted_save(ranks[2].noted, &ranks[2].is_over, &err)); /* nothing yet */
+    assert_has_none(state);
+    assert_ok(rank_reads(&ranks[2], 16000, N)); /* two have read some: their bytes are the same */
+    assert_true(ranks[2].is_over);
+    for (int i = 0; i < 2; i++) { /* the others hear that it is done */
+        assert_int_equal(rank_reads(&ranks[i], 17000, 17002), PST_ERROR_STATE);
+        assert_true(ranks[i].is_over);
+        assert_non_null(strstr(err.text, "sums into the index meanwhile"));
+    }
+    for (int i = 0; i < 3; i++)
+        close_rank(&ranks[i]);
+    assert_has_sums(state);
+}
+
+/* What a rank read before it died counts, and a loader with any number of ranks takes it. */
+static void sums_of_dead_ranks_count(void **state)
+{
+    char path[1024];
+    write_tar(state, "data/t.tar", 0, 100);
+    struct rank dead = open_rank(state);
+    assert_ok(rank_reads(&dead, 0, 60));
+    close_rank(&dead);
+    struct rank next = open_rank(state);
+    assert_ok(rank_reads(&next, 10, 90)); /* 140 sums: enough to look, and 10 samples lack theirs */
+    assert_false(next.is_over);
+    assert_int_equal(find_part(state, path), 2);
+    assert_ok(rank_reads(&next, 90, 95)); /* its new file has those of the dead one */
+    assert_int_equal(find_part(state, path), 1);
+    assert_int_equal(unlink(path), 0); /* what someone removed is written again */
+    assert_ok(psti_dataset_noted_save(next.noted, &next.is_over, &err));
+    assert_int_equal(find_part(state, path), 1);
+    close_rank(&next);
+    struct rank last = open_rank(state);
+    assert_ok(rank_reads(&last, 95, 100));
+    assert_true(last.is_over);
+    close_rank(&last);
+    assert_has_sums(state);
+}
+
+static void ranks_of_processes_at_once(void **state)
+{
+    enum { RANKS = 5, EACH = 400 };
+    pid_t children[RANKS];
+    write_tar(state, "data/t.tar", 0, RANKS * EACH);
+    assert_has_none(state);
+    for (int i = 0; i < RANKS; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] > 0)
+            continue;
+        struct rank rank = open_rank(state);
+        for (uint64_t k = 0; k < 4; k++) { /* epochs */
+            uint64_t first = (uint64_t)i * EACH + k * EACH / 4;
+            enum pst_status status = rank_reads(&rank, first, first + EACH / 4);
+            if (status != PST_OK && status != PST_ERROR_STATE && status != PST_ERROR_BUSY &&
+                status != PST_ERROR_CANCELLED)
+                _exit(1);
+        }
+        _exit(0);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        int result;
+        assert_int_equal(waitpid(children[i], &result, 0), children[i]);
+        assert_int_equal(result, 0);
+    }
+    assert_has_sums(state); /* who wrote last has seen all */
+}
+
+static void a_changed_shard_voids_sums_of_ranks(void **state)
+{
+    char path[1024];
+    write_tar(state, "data/t.tar", 0, 100);
+    struct rank before = open_rank(state), late = open_rank(state);
+    assert_ok(rank_reads(&before, 0, 50));
+    close_rank(&before);
+    write_tar(state, "data/t.tar", 200, 100);
+    assert_int_equal(psti_dataset_noted_save(late.noted, &late.is_over, &err), PST_OK);
+    uint8_t bytes[60] = {0};
+    for (uint64_t i = 50; i < 100; i++) /* read before the change, told behind it */
+        psti_dataset_noted_add(late.noted, i, 0, bytes, sizeof bytes);
+    assert_int_equal(psti_dataset_noted_save(late.noted, &late.is_over, &err), PST_ERROR_CORRUPT);
+    assert_true(late.is_over);
+    close_rank(&late);
+    struct rank after = open_rank(state); /* makes the index anew, which removes the old sums */
+    assert_int_equal(find_part(state, path), 0);
+    assert_ok(rank_reads(&after, 50, 100));
+    assert_false(after.is_over);
+    assert_ok(rank_reads(&after, 0, 50));
+    assert_true(after.is_over);
+    close_rank(&after);
+    assert_has_sums(state);
+}
+
+/* Makes a file of sums out of another one: other bytes, another end, other rights. */
+static void forge_part(const char *path, int kind)
+{
+    enum { PAYLOAD = 64 };
+    char copy[1100];
+    struct stat st;
+    uint8_t bytes[4096];
+    snprintf(copy, sizeof copy, "%s%d", path, kind);
+    int fd = open(path, O_RDONLY);
+    ssize_t n = read(fd, bytes, sizeof bytes);
+    assert_true(n > PAYLOAD + 8 && fstat(fd, &st) == 0);
+    close(fd);
+    if (kind < 64) /* a bit of the header */
+        bytes[kind] ^= 1;
+    else if (kind == 64) /* of the sums */
+        bytes[n - 20] ^= 1;
+    else if (kind == 65) /* of their sum */
+        bytes[n - 1] ^= 1;
+    else if (kind == 66)
+        n -= 8;
+    else if (kind == 67)
+        n += 8;
+    else if (kind == 68)
+        n = 10;
+    if (kind == 69) {
+        assert_int_equal(symlink(path, copy), 0);
+        return;
+    }
+    if (kind == 70) {
+        assert_int_equal(mkfifo(copy, 0600), 0);
+        return;
+    }
+    fd = open(copy, O_CREAT | O_WRONLY, 0600);
+    assert_int_equal(write(fd, bytes, (size_t)n), n);
+    if (kind == 71)
+        assert_int_equal(fchmod(fd, 0666), 0);
+    close(fd);
+}
+
+static void sums_that_do_not_count(void **state)
+{
+    enum { KINDS = 72 };
+    char path[1024];
+    write_tar(state, "data/t.tar", 0, 100);
+    struct rank dead = open_rank(state);
+    assert_ok(rank_reads(&dead, 0, 90));
+    assert_int_equal(find_part(state, path), 1);
+    for (int kind = 0; kind < KINDS; kind++)
+        forge_part(path, kind);
+    close_rank(&dead);
+    struct rank rank = open_rank(state);
+    assert_int_equal(unlink(path), 0);
+    assert_ok(rank_reads(&rank, 10, 100));
+    assert_false(rank.is_over); /* none of them gave the first ten */
+    assert_ok(rank_reads(&rank, 0, 10));
+    assert_true(rank.is_over);
+    close_rank(&rank);
+    assert_has_sums(state);
+}
+
+/* Two have read different bytes: one of them has trained on wrong ones. */
+static void sums_that_contradict_each_other(void **state)
+{
+    const uint8_t other[60] = {1};
+    write_tar(state, "data/t.tar", 0, 100);
+    struct rank a = open_rank(state), b = open_rank(state);
+    assert_ok(rank_reads(&a, 0, 60));
+    psti_dataset_noted_add(b.noted, 7, 0, other, sizeof other);
+    assert_int_equal(rank_reads(&b, 55, 100), PST_ERROR_CHECKSUM);
+    assert_true(b.is_over);
+    assert_int_equal(err.sample, 7);
+    assert_non_null(strstr(err.text, "different bytes of field \"image\""));
+    close_rank(&a);
+    close_rank(&b);
+    assert_has_none(state);
+}
+
+static void full_disks_of_ranks(void **state)
+{
+    bool was_good = false;
+    uint64_t n = 0;
+    char path[1024];
+    write_tar(state, "data/t.tar", 0, 100);
+    for (n = 1; !was_good; n++) {
+        struct rank a = open_rank(state), b = open_rank(state);
+        psti_fault_arm(PSTI_FAULT_WRITE, n, true);
+        enum pst_status first = rank_reads(&a, 0, 50), second = rank_reads(&b, 50, 100);
+        was_good = psti_fault_count(PSTI_FAULT_WRITE) < n;
+        psti_fault_arm(PSTI_FAULT_WRITE, 0, false);
+        assert_true(first == PST_OK || first == PST_ERROR_NO_SPACE);
+        assert_true(was_good ? second == PST_OK && b.is_over : second == PST_ERROR_NO_SPACE);
+        close_rank(&a);
+        close_rank(&b);
+        while (find_part(state, path) > 0)
+            assert_int_equal(unlink(path), 0);
+        /* After a failure the index is the old one, or, if its folder alone could not be synced,
+         * the new one. It is whole. */
+        pst_dataset *dataset = open_data(state, false);
+        bool has = psti_dataset_can_check_bytes(dataset);
+        assert_true(has || !was_good);
+        pst_dataset_close(&dataset);
+        if (has)
+            assert_has_sums(state);
+    }
+    assert_true(n > 8);
 }
 
 /* Full disks ---------------------------------------------------------------------------------- */
@@ -392,6 +675,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(noted_sums_join_the_index, setup, folder_teardown),
         cmocka_unit_test_setup_teardown(noted_sums_are_dropped, setup, folder_teardown),
         cmocka_unit_test_setup_teardown(noted_sums_wait_for_no_one, setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(sums_of_ranks_are_joined, setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(sums_of_dead_ranks_count, setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(ranks_of_processes_at_once, setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_changed_shard_voids_sums_of_ranks, setup,
+                                        folder_teardown),
+        cmocka_unit_test_setup_teardown(sums_that_do_not_count, setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(sums_that_contradict_each_other, setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(full_disks_of_ranks, setup, folder_teardown),
         cmocka_unit_test_setup_teardown(full_disks, setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

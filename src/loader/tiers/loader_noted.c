@@ -3,8 +3,8 @@
  * A cache can be saved, and what is saved must be told apart from other bytes later. So a loader
  * with a cache of its own hashes the stored bytes of each item once, when it has just read them:
  * 110 kB take 2 us then. At the end of the epoch in which the last one came, before the next one or
- * when the loader is closed, the index gets the sums. Ranks see a part of the samples each, and the
- * host service reads for others, so neither of them notes any. */
+ * when the loader is closed, the index gets the sums. Ranks see a part of the samples each, so
+ * their sums are joined. The host service reads for others: neither it nor its clients note any. */
 #include "loader/tiers/loader_noted.h"
 
 #include "loader/loader_handle.h"
@@ -40,14 +40,15 @@ void psti_loader_noted_open(pst_loader *loader)
     const struct pst_loader_options *options = &loader->options;
     bool wanted[PST_MAX_FIELDS];
     list_fields(loader, wanted);
-    if (!options->cache || psti_cache_remote(options->cache) || options->world_size > 1 ||
+    if (!options->cache || psti_cache_remote(options->cache) ||
         psti_order_n(loader->order) < pst_dataset_count(loader->dataset))
         return;
     uint64_t nbytes = psti_dataset_noted_nbytes(loader->dataset, wanted);
     if (nbytes == 0 || nbytes > options->host_memory / NOTED_PART ||
         !psti_batch_pool_charge(loader->pool, nbytes, false))
         return;
-    if (psti_dataset_noted_open(loader->dataset, wanted, &loader->noted.sums, NULL) != PST_OK)
+    if (psti_dataset_noted_open(loader->dataset, wanted, options->world_size > 1,
+                                &loader->noted.sums, NULL) != PST_OK)
         psti_batch_pool_uncharge(loader->pool, nbytes);
     else
         loader->noted.nbytes = nbytes;
@@ -104,5 +105,7 @@ void psti_loader_noted_save(pst_loader *loader)
                  path);
     else
         psti_log(PST_LOG_INFO, "loader",
-                 "%s: the checksums of items could not be saved in its index: %s", path, err.text);
+                 "%s: the checksums of items are not saved in its index by this loader: %s; "
+                 "\"penstock index %s --sums\" makes them, if they are not there yet",
+                 path, err.text, path);
 }

@@ -144,8 +144,8 @@ class Cache:
 
         Items of tars, zips and tables that are read in place are left out, with a warning in the log, while their index has no
         checksums of items: nothing would tell later whether the bytes are theirs. ``penstock index PATH --sums`` makes
-        the checksums. A loader with a cache of its own makes them, too, when it has read all items of its fields once, as
-        one of one rank does in its first epoch: they count for those who open the data set from then on.
+        the checksums. Loaders with a cache of their own make them, too, when they have read all items of their fields once,
+        all ranks together: as a rule in the first epoch. They count for those who open the data set from then on.
 
         Returns a :class:`CacheReport`. StorageError: what the file system refuses; NoSpaceError: the disk is full.
         ForkedError: the cache belongs to the parent process. May be called from any thread.
