@@ -155,11 +155,11 @@ static enum pst_status add_files(struct gather *gather, const char *folder,
                             "this is a data set of Penstock: open it as it is");
     enum pst_status status = add_named(gather, folder, names, i_split, &kind);
     if (status != PST_OK || (kind != PSTI_CONTAINER_NONE && kind != PSTI_CONTAINER_MDS) ||
-        !psti_containers_paths_has(names, PSTI_MDS_INDEX_NAME) ||
-        (kind == PSTI_CONTAINER_NONE && !psti_containers_mds_index_is(folder)))
+        !psti_containers_paths_has(names, PSTI_MDS_INDEX_NAME))
         return status;
     psti_containers_shards_cut(gather->list, n_before);
-    status = psti_containers_mds_index_add(gather->list, folder, i_split, &is_index, gather->err);
+    status = psti_containers_mds_index_add(gather->list, folder, i_split,
+                                           kind == PSTI_CONTAINER_NONE, &is_index, gather->err);
     return status == PST_OK && !is_index && kind != PSTI_CONTAINER_NONE
                ? add_named(gather, folder, names, i_split, &kind)
                : status;
@@ -244,8 +244,8 @@ static enum pst_status add_index(struct gather *gather, const char *path, size_t
         strcmp(path + n_folder, PSTI_MDS_INDEX_NAME) == 0) {
         memcpy(folder, path, n_folder);
         folder[n_folder] = '\0';
-        status = psti_containers_mds_index_add(gather->list, folder, PSTI_SPLIT_NONE, &is_mds,
-                                               gather->err);
+        status = psti_containers_mds_index_add(gather->list, folder, PSTI_SPLIT_NONE, false,
+                                               &is_mds, gather->err);
     }
     return status != PST_OK || is_mds ? status
                                       : psti_containers_wids_add(gather->list, path, gather->err);

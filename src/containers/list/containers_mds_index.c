@@ -141,7 +141,7 @@ static enum pst_status add_shards(struct mds_index *index, bool *is_index)
 }
 
 enum pst_status psti_containers_mds_index_add(struct psti_container_list *list, const char *folder,
-                                              int32_t i_split, bool *is_index,
+                                              int32_t i_split, bool may_be_other, bool *is_index,
                                               struct pst_error *err)
 {
     char path[PATH_MAX];
@@ -149,10 +149,13 @@ enum pst_status psti_containers_mds_index_add(struct psti_container_list *list, 
         .list = list, .home = {.folder = folder, .index = path}, .i_split = i_split, .err = err};
     *is_index = false;
     enum pst_status status = psti_containers_join(folder, PSTI_MDS_INDEX_NAME, path, err);
-    if (status == PST_OK)
-        status = psti_containers_tree_file(&index.tree, path, "the index", err);
+    if (status != PST_OK)
+        return status;
+    status = psti_containers_tree_file(&index.tree, path, "the index", may_be_other ? NULL : err);
     if (status == PST_OK)
         status = add_shards(&index, is_index);
+    else if (may_be_other)
+        status = PST_OK;
     psti_containers_tree_free(&index.tree);
     return status;
 }
