@@ -4,21 +4,11 @@
 
 #include "containers/lmdb/containers_lmdb.h"
 
-static const struct psti_field_rule rules[FUZZ_N_RULES] = {
-    {.suffix = "value", .type = PST_FIELD_BYTES},
-    {.suffix = "image", .field = "photo", .type = PST_FIELD_BYTES},
-    {.suffix = "label", .is_left_out = true},
-    {.suffix = "record", .type = PST_FIELD_TEXT},
-};
-static const struct fuzz_kind kind = {
-    .walk = psti_containers_lmdb_walk, .rules = rules, .gives_joined = true, .has_values = true};
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     static const struct psti_table_notes none = {.path = ""};
-    if (nbytes > 0)
-        fuzz_walk(&kind, data + 1, nbytes - 1, &none, data[0]);
+    fuzz_records(psti_containers_lmdb_walk, data, nbytes, &none);
     return 0;
 }

@@ -4,25 +4,12 @@
 
 #include "containers/recordio/containers_recordio.h"
 
-static const struct psti_field_rule rules[FUZZ_N_RULES] = {
-    {.suffix = "value", .type = PST_FIELD_BYTES},
-    {.suffix = "image", .field = "photo", .type = PST_FIELD_BYTES},
-    {.suffix = "label", .is_left_out = true},
-    {.suffix = "record", .type = PST_FIELD_TEXT},
-};
-static const struct fuzz_kind kind = {.walk = psti_containers_recordio_walk,
-                                      .rules = rules,
-                                      .gives_joined = true,
-                                      .has_values = true};
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     static const char mark[] = "idx:";
     struct psti_table_notes notes = {.path = "a.idx"};
-    if (nbytes == 0)
-        return 0;
     for (size_t i = nbytes; i-- > 1;)
         if (nbytes - i >= 4 && memcmp(data + i, mark, 4) == 0) {
             notes.bytes = (const char *)data + i + 4;
@@ -30,6 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
             nbytes = i;
             break;
         }
-    fuzz_walk(&kind, data + 1, nbytes - 1, &notes, data[0]);
+    fuzz_records(psti_containers_recordio_walk, data, nbytes, &notes);
     return 0;
 }

@@ -155,6 +155,25 @@ static void fuzz_walk(const struct fuzz_kind *kind, const uint8_t *data, size_t 
     CHECK(status == PST_OK || !kind->has_values || strcmp(err.file, "a.file") == 0);
     CHECK(status != PST_OK || counts.n_samples == table.n_samples);
     psti_containers_columns_close(&columns);
+    table.kind = NULL;
+}
+
+/* What RecordIO, LMDB and beton are walked with: each has a column of one of these names. */
+static const struct psti_field_rule fuzz_record_rules[FUZZ_N_RULES] = {
+    {.suffix = "value", .type = PST_FIELD_BYTES},
+    {.suffix = "image", .field = "photo", .type = PST_FIELD_BYTES},
+    {.suffix = "label", .is_left_out = true},
+    {.suffix = "record", .type = PST_FIELD_TEXT},
+};
+
+/* Walks over records. The first byte chooses the user's rules. */
+static inline void fuzz_records(psti_table_walk *walk, const uint8_t *data, size_t nbytes,
+                                const struct psti_table_notes *notes)
+{
+    const struct fuzz_kind kind = {
+        .walk = walk, .rules = fuzz_record_rules, .gives_joined = true, .has_values = true};
+    if (nbytes > 0)
+        fuzz_walk(&kind, data + 1, nbytes - 1, notes, data[0]);
 }
 
 #endif
