@@ -153,6 +153,39 @@ static void names_are_those_of_each_format(void **state)
     tar_free(&tar);
 }
 
+/* Records of a pax header 'g' hold for all members that follow, until another one says otherwise; a
+ * member's own ones come before them, and hold for it alone. */
+static void global_records_hold_for_all_that_follow(void **state)
+{
+    (void)state;
+    static const struct {
+        char kind; /* of the records before the member; 0: none */
+        const char *mtime;
+        int64_t want;
+    } members[] = {{0, NULL, 5}, {'g', "9", 9}, {0, NULL, 9},   {'x', "-7.25", -7},
+                   {0, NULL, 9}, {'g', "11.5", 11}, {0, NULL, 11}};
+    struct tar tar = {0};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        char records[128] = "";
+        if (members[i].kind != 0) {
+            tar_record(records, sizeof records, "comment", "of git archive");
+            tar_record(records, sizeof records, "mtime", members[i].mtime);
+            tar_text(&tar, (uint8_t)members[i].kind, records, false);
+        }
+        tar_member(&tar, &(struct tar_header){.name = "short", .nbytes = 3, .mtime = 5}, 0);
+    }
+    struct walk *w = begin(&tar);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        struct psti_tar_member m = next(w);
+        assert_string_equal(m.name, "short");
+        assert_int_equal(m.nbytes, 3);
+        assert_int_equal(m.mtime, members[i].want);
+    }
+    assert_end(w);
+    end(w);
+    tar_free(&tar);
+}
+
 static void numbers_may_be_large(void **state)
 {
     (void)state;
@@ -408,6 +441,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_and_places_are_those_of_the_contents),
         cmocka_unit_test(names_are_those_of_each_format),
+        cmocka_unit_test(global_records_hold_for_all_that_follow),
         cmocka_unit_test(numbers_may_be_large),
         cmocka_unit_test(signed_checksums_are_taken),
         cmocka_unit_test(kinds_are_told_apart),

@@ -401,6 +401,37 @@ static void records_must_be_alike(void **state)
     free(file);
 }
 
+/* One of ImageNet's "JPEGs" is a PNG, and labels of its files count from 1: neither the key nor the
+ * key "image/format" says what a value is, and no label is shifted. */
+static void the_content_tells_what_an_image_is(void **state)
+{
+    (void)state;
+    static const char jpeg[] = "\xff\xd8\xff\xe0\0\x10JFIF", png[] = "\x89PNG\r\n\x1a\n\0\0";
+    struct text *file = text_new();
+    for (int64_t i = 0; i < 3; i++) {
+        const int64_t label = i == 2 ? 1000 : i + 1;
+        struct text *features = text_new();
+        add_entry(features, "image/encoded",
+                  i == 1 ? bytes_of(png, sizeof png - 1) : bytes_of(jpeg, sizeof jpeg - 1));
+        add_entry(features, "image/format", bytes_of("JPEG", 4));
+        add_entry(features, "image/class/label", ints_of(&label, 1, true));
+        add_example(file, features);
+    }
+    struct table_print *table = table_open(NULL, 0);
+    enum pst_status status = walk(table, file, NULL);
+    struct pst_error err = table->err;
+    assert_ok(status);
+    assert_non_null(strstr(table->log, "a/00000000\n  image_class_label int 1\n"));
+    assert_non_null(strstr(table->log, "a/00000001\n  image_class_label int 2\n"));
+    assert_non_null(strstr(table->log, "a/00000002\n  image_class_label int 1000\n"));
+    table->log[0] = '\0';
+    table_fields(table);
+    assert_string_equal(table->log,
+                        "image_class_label int\nimage_encoded image\nimage_format text\n");
+    table_close(table);
+    free(file);
+}
+
 static void several_bytes_are_refused_by_name(void **state)
 {
     (void)state;
@@ -581,6 +612,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sequences_and_other_records_are_given_whole),
         cmocka_unit_test(examples_have_many_forms),
         cmocka_unit_test(records_must_be_alike),
+        cmocka_unit_test(the_content_tells_what_an_image_is),
         cmocka_unit_test(several_bytes_are_refused_by_name),
         cmocka_unit_test(files_agree_on_arrays),
         cmocka_unit_test(lists_have_a_limit),
