@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden" / "containers"
 LIMIT_S = 1800  # of one command: an installation fetches gigabytes
 # By set of make_containers.py, in order: what it needs from a package index. Others need nothing but Python and tar.
-NEEDS = {"gnu_tar": [], "tarfile": [], "webdataset": ["webdataset"], "wids": ["wids", "webdataset"],
+NEEDS = {"gnu_tar": [], "tarfile": [], "webdataset": ["webdataset"], "wids": ["wids", "webdataset", "torch"],
          "wds2idx": ["nvidia-dali-cuda130"], "energon": ["megatron-energon", "webdataset", "torch"]}
 
 
