@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -245,6 +246,52 @@ def run(*words: object, status: int = 0) -> str:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def log_of(path: Path) -> str:
+    """What the log says when a data set is opened for the first time."""
+    code = "import sys, penstock as ps; ps.Dataset(sys.argv[1])"
+    environment = {**os.environ, "PENSTOCK_LOG_LEVEL": "warning"}
+    done = subprocess.run([sys.executable, "-c", code, path], check=True, capture_output=True, text=True, env=environment)
+    shutil.rmtree(path.parent / ".penstock")
+    return done.stderr
+
+
+def test_an_index_of_mxnet_is_compared_with_its_file(tmp_path: Path):
+    """A fitting .idx is taken without a word. Whatever else lies there, all records are read, and the log names both."""
+    rec, idx = tmp_path / "whole.rec", tmp_path / "whole.idx"
+    shutil.copyfile(GOLDEN / "recordio/whole.rec", rec)
+    assert log_of(rec) == ""
+    identity = ps.Dataset(rec).samples_identity
+    shutil.rmtree(tmp_path / ".penstock")
+    good = (GOLDEN / "recordio/whole.idx").read_bytes()
+    idx.write_bytes(good)
+    assert log_of(rec) == ""
+    lines = good.splitlines(keepends=True)
+    for wrong, what in (((GOLDEN / "recordio/joined.idx").read_bytes(), "lie where no record begins"),
+                        (b"".join(lines[:-1]), "1 records are not named"),
+                        (good + b"7\t18446744073709551615\n", "1 offsets are 1844"),
+                        (good + lines[0], "1 keys came before"), (b"\0" * 4096, "1 lines are no entries")):
+        idx.write_bytes(wrong)
+        said = log_of(rec)
+        assert str(rec) in said and "whole.idx does not fit this file" in said and what in said
+        assert ps.Dataset(rec).samples_identity == identity
+        shutil.rmtree(tmp_path / ".penstock")
+    with idx.open("wb") as file:
+        file.truncate((256 << 20) + 1)
+    assert "is not compared with it: the file has 268435457 bytes" in log_of(rec)
+    idx.unlink()
+    os.mkfifo(idx)
+    assert "whole.idx, beside whole.rec, is not compared with it" in log_of(rec)
+    idx.unlink()
+    idx.symlink_to(tmp_path / "nowhere")
+    assert log_of(rec) == ""
+    ps.Dataset(rec)
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / ".penstock").iterdir()}
+    idx.unlink()
+    idx.write_bytes(good)  # it decides nothing: the saved index counts on
+    assert ps.Dataset(rec).samples_identity == identity
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / ".penstock").iterdir()} == made
 
 
 def test_verbs(kind: Kind, table: Path, tmp_path: Path) -> None:

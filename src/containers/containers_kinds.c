@@ -23,7 +23,8 @@ const struct psti_kind psti_containers_kinds[] = {
     {PSTI_CONTAINER_TFRECORD, "tfrecord", {".tfrecord", ".tfrecords", ".tfrec"},
      {"features.json", "dataset_info.json"}, false, psti_containers_tfrecord_walk},
     {PSTI_CONTAINER_LMDB, "lmdb", {".mdb", ".lmdb"}, {NULL}, false, psti_containers_lmdb_walk},
-    {PSTI_CONTAINER_RECORDIO, "recordio", {".rec"}, {NULL}, false, psti_containers_recordio_walk},
+    {PSTI_CONTAINER_RECORDIO, "recordio", {".rec"}, {".idx"}, false,
+     psti_containers_recordio_walk},
     {PSTI_CONTAINER_BETON, "beton", {".beton"}, {NULL}, false, psti_containers_beton_walk},
     {PSTI_CONTAINER_NONE, NULL, {NULL}, {NULL}, false, NULL},
 };

@@ -11,7 +11,9 @@ struct psti_kind {
     enum psti_container_kind kind;
     const char *name;    /* in messages, and in the name of an index: "parquet" */
     const char *ends[4]; /* of names of files, each with its dot; NULL behind the last */
-    /* Files beside the shards of which the first one that is there is given to the walk. */
+    /* Files beside the shards of which the first one that is there is given to the walk. One that
+     * begins with a point, such as ".idx", has a shard's name with that ending: it is the only one,
+     * belongs to that shard, and what the walk makes does not depend on it. */
     const char *notes[3];  /* NULL behind the last */
     bool has_members;      /* its walk is psti_containers_walk */
     psti_table_walk *walk; /* of a table. NULL: such files are not read */

@@ -140,21 +140,31 @@ static void hash_rules(const struct making *making, struct psti_hash_pair *hash)
     }
 }
 
+/* True if such a file is one for each shard, with its name. NULL: there are none. */
+static bool is_of_shard(const char *notes) { return notes != NULL && notes[0] == '.'; }
+
 /* Reads what lies beside the shard for its walk. */
 static enum pst_status find_notes(struct making *making, size_t i_shard, struct pst_error *err)
 {
-    return psti_dataset_notes_find(&making->notes, kind_of(making)->notes, making->base,
-                                   making->list.shards[i_shard].path, err);
+    const struct psti_kind *kind = kind_of(making);
+    const char *shard = making->list.shards[i_shard].path;
+    if (!is_of_shard(kind->notes[0]))
+        return psti_dataset_notes_find(&making->notes, kind->notes, making->base, shard, err);
+    psti_dataset_notes_beside(&making->notes, kind->notes[0], making->base, shard);
+    return PST_OK;
 }
 
-/* Adds the bytes of all files beside the shards. Shards of one folder are neighbours. */
+/* Adds the bytes of all files beside the shards that the walks depend on. Shards of one folder are
+ * neighbours. */
 static enum pst_status hash_notes(struct making *making, struct psti_hash_pair *hash,
                                   struct pst_error *err)
 {
     const char *const *names = kind_of(making)->notes;
     uint64_t n_before = 0;
     enum pst_status status = PST_OK;
-    for (size_t i = 0; names[0] != NULL && status == PST_OK && i < making->list.n_shards; i++) {
+    if (names[0] == NULL || is_of_shard(names[0]))
+        return PST_OK;
+    for (size_t i = 0; status == PST_OK && i < making->list.n_shards; i++) {
         status = find_notes(making, i, err);
         if (status != PST_OK || making->notes.n_folders == n_before)
             continue;

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/read.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -163,4 +164,26 @@ enum pst_status psti_dataset_notes_find(struct psti_dataset_notes *notes, const 
                                    : psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory for a path");
     }
     return PST_OK;
+}
+
+void psti_dataset_notes_beside(struct psti_dataset_notes *notes, const char *ending,
+                               const char *base, const char *shard)
+{
+    const char *dot = strrchr(shard, '.'), *slash = strrchr(shard, '/');
+    size_t n_name = dot != NULL && (slash == NULL || dot > slash) ? (size_t)(dot - shard)
+                                                                  : strlen(shard);
+    char path[PATH_MAX];
+    struct pst_error why;
+    struct stat st;
+    psti_dataset_notes_free(notes);
+    int n = snprintf(path, sizeof path, "%s/%.*s%s", base, (int)n_name, shard, ending);
+    if (n < 0 || (size_t)n >= sizeof path || stat(path, &st) != 0)
+        return;
+    pst_error_clear(&why);
+    notes->path = psti_strdup(path);
+    if (notes->path == NULL || read_notes(notes, &why) != PST_OK) {
+        psti_log(PST_LOG_WARNING, ROOM, "%s, beside %s, is not compared with it: %s", path, shard,
+                 notes->path != NULL ? why.text : "out of memory");
+        psti_dataset_notes_free(notes);
+    }
 }

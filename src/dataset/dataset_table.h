@@ -39,6 +39,10 @@ struct psti_dataset_notes {
  * PST_ERROR_LIMIT: it has more than 256 MiB. PST_ERROR_IO, PST_ERROR_MEMORY. */
 enum pst_status psti_dataset_notes_find(struct psti_dataset_notes *notes, const char *const *names,
                                         const char *base, const char *shard, struct pst_error *err);
+/* Reads the file with the shard's name and another ending, such as ".idx". One that is not there,
+ * or cannot be read, gives notes of no bytes; the log says why it cannot be read. */
+void psti_dataset_notes_beside(struct psti_dataset_notes *notes, const char *ending,
+                               const char *base, const char *shard);
 void psti_dataset_notes_free(struct psti_dataset_notes *notes);
 
 #endif

@@ -60,6 +60,17 @@ static bool parse_line(const char *line, const char *end, struct index_entry *en
     return true;
 }
 
+static size_t count_lines(const struct psti_table_notes *notes)
+{
+    size_t n = 1; /* the last one may have no end */
+    const char *at = notes->bytes, *last = at + notes->nbytes;
+    while ((at = memchr(at, '\n', (size_t)(last - at))) != NULL) {
+        at++;
+        n++;
+    }
+    return n;
+}
+
 /* Parses all lines. Returns how many entries there are; there is room for all. */
 static size_t parse(const struct psti_table_notes *notes, struct index_entry *entries,
                     struct index_faults *faults)
@@ -105,8 +116,7 @@ bool psti_containers_recordio_index_fits(const struct psti_table_notes *notes, c
                                          const uint64_t *starts, uint64_t n)
 {
     struct index_faults faults = {0};
-    /* A line has at least 4 bytes, but for those that are none. */
-    struct index_entry *entries = psti_alloc_array(notes->nbytes / 4 + 1, sizeof *entries);
+    struct index_entry *entries = psti_alloc_array(count_lines(notes), sizeof *entries);
     if (entries == NULL) {
         psti_log(PST_LOG_INFO, "containers", "%s: out of memory to compare %s with it", path,
                  notes->path);
