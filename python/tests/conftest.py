@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image as PilImage
 
 import penstock as ps
 from penstock.planning import solver
+from pictures import encoded, picture
 
 CLASSES = ("ant", "bee", "cow")
 PER_CLASS = 8
@@ -123,24 +123,6 @@ def highs_library() -> str | None:
     named = os.environ.get("PENSTOCK_HIGHS")
     installed = Path(sys.prefix) / "highs" / "highspy" / "libhighs.so.1"
     return named or (str(installed) if installed.is_file() else None)
-
-
-def picture(number: int, height: int, width: int) -> np.ndarray:
-    """uint8 (H, W, 3): soft gradients and some noise, different for each number."""
-    rng = np.random.default_rng(number)
-    y, x = np.mgrid[0:height, 0:width].astype(np.float64)
-    waves = [
-        np.sin(x / rng.uniform(5, 30) + rng.uniform(0, 6)) * np.cos(y / rng.uniform(5, 30))
-        for _ in range(3)
-    ]
-    image = 128 + 90 * np.stack(waves, -1) + rng.normal(0, 8, (height, width, 3))
-    return image.clip(0, 255).astype(np.uint8)
-
-
-def encoded(pixels: np.ndarray, form: str, **options: object) -> bytes:
-    buffer = io.BytesIO()
-    PilImage.fromarray(pixels).save(buffer, form, **options)
-    return buffer.getvalue()
 
 
 def limits_address_space() -> None:

@@ -1,6 +1,7 @@
 """Runs the fenced blocks of one page, in their order, in the current folder, and prints as JSON what was done.
 
     python run_page.py PAGE
+    python run_page.py --serve [MODULE ...]     pages one after another, as lines of stdin say (serve() below)
 
 The info string of a block says what becomes of it:
 
@@ -16,11 +17,13 @@ later block runs it. In PATH come first the folder of this interpreter, and stan
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,10 +105,34 @@ class Page:
         self.done.peers_ran += 1
 
 
+def serve(modules: list[str]) -> str | None:
+    """Imports the modules once, because torch takes seconds. A line of stdin is a JSON list [PAGE, FOLDER]: the page runs in a fork
+    of this process, which ends as any process does. The answer is a JSON list [exit status, what it printed].
+
+    Returns None when stdin ends; in a fork, the page that it has to run.
+    """
+    for module in modules:
+        importlib.import_module(module)
+    for line in sys.stdin:
+        page, folder = json.loads(line)
+        with tempfile.TemporaryFile("w+", errors="replace") as output, open(os.devnull) as nothing:
+            process = os.fork()
+            if process == 0:
+                for descriptor, file in enumerate((nothing, output, output)):
+                    os.dup2(file.fileno(), descriptor)
+                os.chdir(folder)
+                return str(page)
+            status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            output.seek(0)
+            print(json.dumps([status, output.read()]), flush=True)
+    return None
+
+
 def main() -> None:
     os.environ["PATH"] = os.pathsep.join([str(HERE / "stand_ins"), str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = Page(Path(sys.argv[1])).run()
-    print(json.dumps(asdict(done)))
+    page = serve(sys.argv[2:]) if sys.argv[1] == "--serve" else sys.argv[1]
+    if page is not None:
+        print(json.dumps(asdict(Page(Path(page)).run())))
 
 
 if __name__ == "__main__":

@@ -226,6 +226,7 @@ def test_a_script_runs_once_and_is_ended(tmp_path: Path) -> None:
     assert not list(Path(tempfile.gettempdir()).glob("penstock-analyze-*/report.json*"))
 
 
+@pytest.mark.long  # test_a_script_runs_once_and_is_ended starts the same script
 def test_a_script_goes_on_if_asked_to(tmp_path: Path) -> None:
     done = _command(tmp_path, "--finish", "--quiet")
     assert done.returncode == 0, done.stderr

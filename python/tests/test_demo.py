@@ -57,9 +57,12 @@ def test_it_needs_the_wheel_alone(start):
     assert "times as fast" in out and lines[-1] == "Nothing is left behind."
 
 
-@pytest.mark.parametrize(("number", "after"), [(signal.SIGINT, "1 of 5"), (signal.SIGINT, "2 of 5"), (signal.SIGTERM, "5 of 5")])
+@pytest.mark.parametrize(("number", "after"), [
+    (signal.SIGINT, "2 of 5"),
+    *[pytest.param(*rest, marks=pytest.mark.long) for rest in ((signal.SIGINT, "1 of 5"), (signal.SIGTERM, "5 of 5"))],
+])  # fmt: skip
 def test_an_interrupted_demo_leaves_nothing(start, number, after):
-    run = start("--budget", "2", "--epochs", "100")
+    run = start("--per-class", "8", "--budget", "2", "--epochs", "100")
     for line in run.stdout:
         if line.startswith(after):
             break
@@ -76,6 +79,7 @@ def test_a_reader_that_is_gone(start):
     run.stderr.close()
 
 
+@pytest.mark.long
 def test_what_is_kept(start, tmp_path):
     run = start(*SHORT, "--keep", str(tmp_path / "kept"))
     out, err = run.communicate(timeout=400)

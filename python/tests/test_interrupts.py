@@ -27,7 +27,7 @@ from penstock.functions.loop import Pipeline
 
 # Python loses exceptions of handlers that run within callbacks of its own (of a fork, of a WeakSet): it says so, no batch is lost.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-N_INTERRUPTS = int(os.environ.get("PENSTOCK_TEST_INTERRUPTS", "80"))
+N_INTERRUPTS = int(os.environ.get("PENSTOCK_TEST_INTERRUPTS", "40"))
 WAITING = {"throttle": (1e9, 0.02, 1)}  # storage that takes 20 ms, one request at a time
 BATCH = 4
 CHAIN = [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]

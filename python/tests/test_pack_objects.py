@@ -23,8 +23,7 @@ from PIL import Image as PilImage
 import penstock as ps
 from conftest import encoded, picture
 from penstock.data.sources import huggingface, items, typed
-
-N = 24
+from pictures import Breaks, N, Photos, Shrinks
 
 
 def same(a, b) -> bool:
@@ -59,45 +58,6 @@ def gone(word: str) -> bool:
     while (left := running(word)) and time.monotonic() < end:
         time.sleep(0.05)
     return not left
-
-
-class Photos:
-    """JPEGs, PNGs and labels, as bytes."""
-
-    classes = ("ant", "bee", "cow")
-
-    def __init__(self, n: int = N) -> None:
-        self.n = n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, i: int):
-        pixels = picture(i, 40 + i, 50 - i)
-        return {"image": encoded(pixels, "PNG" if i % 4 == 3 else "JPEG"), "label": i % 3, "id": f"{i:04d}", "score": i / 7,
-                "path": f"café/ü {i}", "more": {"list": [i, None, "ß"]}, "vector": np.arange(i, dtype=np.float32)}
-
-
-class Breaks(Photos):
-    """While a file is there, sample 9 fails: it raises an error, ends its process, or gives a value that no field takes."""
-
-    def __init__(self, how: str, flag) -> None:
-        super().__init__()
-        self.how, self.flag = how, str(flag)
-
-    def __getitem__(self, i: int):
-        sample = super().__getitem__(i)
-        if i != 9 or not os.path.exists(self.flag):
-            return sample
-        if self.how == "raise":
-            raise KeyError("no such picture")
-        if self.how == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if self.how == "exit":
-            os._exit(3)
-        return {**sample, **{"float": {"label": 0.5}, "image": {"image": b"\xff\xd8 no jpeg"}, "none": {"score": None},
-                             "surrogate": {"id": "\ud800"}, "missing": {"odd": 1}, "big": {"label": 2**63},
-                             "text": {"score": "0.5"}, "class": {"label": 3}}[self.how]}  # fmt: skip
 
 
 class Listed:
@@ -139,26 +99,29 @@ def test_any_number_of_workers_gives_the_same_bytes(tmp_path):
     assert same(tmp_path / "0", tmp_path / "1") and same(tmp_path / "0", tmp_path / "3")
 
 
-@pytest.mark.parametrize("n_workers", [0, 2])
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ("raise", "sample 9: .*KeyError: 'no such picture'(.|\n)*Traceback"),
-        ("float", "sample 9: field 'label': Int: a whole number is wanted, not float"),
-        ("image", "sample 9: field 'image': "),
-        ("none", "sample 9: field 'score': "),
-        ("surrogate", "sample 9: field 'id': "),
-        ("missing", r"sample 9: .*unknown: \['odd'\]"),
-        ("big", "sample 9: field 'label': "),
-        ("text", "sample 9: field 'score': Float: a number is wanted, not str"),
-        ("class", "sample 9: "),
-    ],
-)
-def test_a_bad_sample_is_named_and_the_run_goes_on_to_the_same_bytes(tmp_path, how, words, n_workers):
+BAD = {
+    "raise": "sample 9: .*KeyError: 'no such picture'(.|\n)*Traceback",
+    "float": "sample 9: field 'label': Int: a whole number is wanted, not float",
+    "image": "sample 9: field 'image': ",
+    "none": "sample 9: field 'score': ",
+    "surrogate": "sample 9: field 'id': ",
+    "missing": r"sample 9: .*unknown: \['odd'\]",
+    "big": "sample 9: field 'label': ",
+    "text": "sample 9: field 'score': Float: a number is wanted, not str",
+    "class": "sample 9: ",
+}
+IN_WORKERS = ("raise", "image", "missing")  # the others are refused by the same code there; worker processes take a second
+
+
+@pytest.mark.parametrize(("how", "n_workers"), [
+    *[(how, 0) for how in BAD],
+    *[pytest.param(how, 2, marks=[pytest.mark.long] * (how not in IN_WORKERS)) for how in BAD],
+])  # fmt: skip
+def test_a_bad_sample_is_named_and_the_run_goes_on_to_the_same_bytes(tmp_path, how, n_workers):
     flag = tmp_path / "flag"
     flag.touch()
     data = Breaks(how, flag)
-    with pytest.raises(ps.PenstockError, match=words):
+    with pytest.raises(ps.PenstockError, match=BAD[how]):
         ps.pack(data, tmp_path / "out", num_workers=n_workers, commit_size=1)
     if how == "raise":
         skipped = ps.pack(data, tmp_path / "skipped", num_workers=n_workers, on_error="skip")
@@ -357,13 +320,6 @@ def test_workers_need_an_object_that_can_be_sent(tmp_path):
         ps.pack(Listed({"a": 1}, hook=lambda: 0), tmp_path / "out", num_workers=1)
 
 
-class Shrinks(Photos):
-    """Has another number of samples in each process."""
-
-    def __len__(self) -> int:
-        return self.n if self.n != N else os.getpid()
-
-
 def test_workers_see_the_same_number_of_samples(tmp_path):
     with pytest.raises(ps.errors.StateError, match=r"samples here and \d+ in a worker"):
         ps.pack(Shrinks(), tmp_path / "out", num_workers=1)
@@ -374,7 +330,7 @@ def test_workers_see_the_same_number_of_samples(tmp_path):
 
 MODULE = """
     import os, time, numpy as np
-    from test_pack_objects import Photos
+    from pictures import Photos
 
     class Slow(Photos):
         def __getitem__(self, i):
@@ -446,8 +402,10 @@ def test_from_what_is_no_function(work, words, status, text):
     assert text in err and not os.path.exists("out")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("n_workers", [0, 2])
+@pytest.mark.parametrize(("number", "n_workers"), [
+    (signal.SIGINT, 2), (signal.SIGTERM, 0), (signal.SIGKILL, 2),
+    *[pytest.param(*rest, marks=pytest.mark.long) for rest in ((signal.SIGINT, 0), (signal.SIGTERM, 2), (signal.SIGKILL, 0))],
+])  # fmt: skip
 def test_signals_leave_no_process_and_the_run_goes_on(work, number, n_workers):
     (work / "slow").touch()
     word = f"signals-{os.getpid()}-{number}-{n_workers}"
@@ -460,7 +418,7 @@ def test_signals_leave_no_process_and_the_run_goes_on(work, number, n_workers):
         os.killpg(process.pid, number)  # as a terminal does
     else:
         process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 130)
     assert "Traceback" not in err and gone(word)
     (work / "slow").unlink()

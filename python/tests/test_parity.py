@@ -108,7 +108,8 @@ TONES = ((T.RandomInvert(1), F.invert), (T.RandomPosterize(3, 1), lambda x: F.po
 BLURS = ((T.GaussianBlur(3, 1.0), lambda x: F.gaussian_blur(x, [3, 3], [1.0, 1.0])),
          (T.GaussianBlur(23, 2.0), lambda x: F.gaussian_blur(x, [23, 23], [2.0, 2.0])))  # fmt: skip
 
-# The rows of the table.
+# The rows of the table. `make check` tries those in FAST; test_torchvision.py and test_policies.py compare all operations there.
+FAST = ("flips, `CenterCrop`, `Pad`", "`Grayscale`, of tensors", "`GaussianBlur`", "`RandomPerspective`, bilinear")
 ROWS: dict[str, list[tuple[Any, Reference]]] = {
     "flips, `CenterCrop`, `Pad`": [(op, fixed(function)) for op, function in EXACT],
     "`RandomInvert`, `RandomPosterize`, `RandomSolarize`, `RandomAutocontrast`, `RandomEqualize`, `RandomAdjustSharpness`":
@@ -175,7 +176,7 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.skipif(torch.backends.cpu.get_cpu_capability() == "DEFAULT", reason="torch resizes in floats without AVX2")
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name not in FAST)) for name in ROWS])
 def test_differences_are_within_the_document_s(photographs: Path, name: str) -> None:
     largest, mean = found(photographs, name)
     most, most_mean = documented()[name]

@@ -41,7 +41,8 @@ SEED = 19
 N_COMPARISONS = 102
 LEAST_P = 0.01 / N_COMPARISONS
 NOTHING = float("nan")
-SLOW = {"ElasticTransform", "RandAugment, 2 operations", "AutoAugment, cifar10", "AutoAugment, svhn", "AugMix"}
+SLOW = {"ElasticTransform", "TrivialAugmentWide", "RandAugment, 2 operations", "AutoAugment, cifar10", "AutoAugment, svhn",
+        "AugMix"}
 DOCUMENT = Path(__file__).parents[2] / "docs" / "internals" / "torchvision.md"
 
 

@@ -8,7 +8,9 @@ import importlib.util
 import json
 import os
 import re
+import select
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -26,15 +28,49 @@ NEEDS = ("torch", "lightning", "transformers", "accelerate", "pycocotools", "tor
          "albumentations", "ultralytics")
 
 
-@functools.cache
-def run(document: str, folder: Path) -> dict[str, object]:
-    """Runs the page in a process of its own: workers that it forks must not inherit what other tests have opened."""
-    runner = Path(__file__).with_name("run_page.py")
-    command = [sys.executable, "-W", "error::UserWarning:penstock", runner, ROOT / document]
-    done = subprocess.run(command, cwd=folder, env=environment(), text=True, capture_output=True, timeout=600)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
-    result: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return result
+IMPORTS_TORCH = re.compile(r"^\s*(?:import|from) torch\b|output=\"torch\"", re.MULTILINE)
+
+
+class Server:
+    """A process that has imported what pages need, and runs each page in a fork of itself: workers that a page forks must not
+    inherit what other tests have opened."""
+
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        command = [sys.executable, "-W", "error::UserWarning:penstock", str(Path(__file__).with_name("run_page.py")), "--serve"]
+        self._process = subprocess.Popen([*command, *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                         env=environment(), start_new_session=True)  # fmt: skip
+
+    def run(self, document: str, folder: Path) -> dict[str, object]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps([str(ROOT / document), str(folder)]) + "\n")
+        self._process.stdin.flush()
+        if not select.select([self._process.stdout], [], [], 600)[0]:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            pytest.fail(f"{document} takes more than 10 minutes")
+        status, output = json.loads(self._process.stdout.readline())
+        assert status == 0, output[-6000:]
+        result: dict[str, object] = json.loads(output.splitlines()[-1])
+        return result
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def run():
+    """Runs a page in a folder. Pages without torch must not find it imported."""
+    servers: dict[tuple[str, ...], Server] = {}
+
+    @functools.cache
+    def call(document: str, folder: Path) -> dict[str, object]:
+        modules = ("numpy", "penstock", *["torch"] * bool(IMPORTS_TORCH.search((ROOT / document).read_text())))
+        if modules not in servers:
+            servers[modules] = Server(modules)
+        return servers[modules].run(document, folder)
+
+    yield call
+    for server in servers.values():
+        server.close()
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +104,7 @@ SLOW = {f"docs/guide/{name}.md" for name in
 
 
 @pytest.mark.parametrize("document", [pytest.param(page, marks=[pytest.mark.long] * (page in SLOW)) for page in (*PAGES, *GUIDE)])
-def test_page(folder_of, document):
+def test_page(run, folder_of, document):
     require(document)
     done = run(document, folder_of(document))
     if document in PAGES:
@@ -81,7 +117,7 @@ def test_page(folder_of, document):
 
 
 @pytest.mark.parametrize("document", [page for page in GUIDE if "```python peer" in (ROOT / page).read_text()])
-def test_peers(folder_of, document):
+def test_peers(run, folder_of, document):
     """The code of other packages. Where they are not installed it is compiled only, which is said as the reason of a skip."""
     require(document)
     done = run(document, folder_of(document))

@@ -134,7 +134,7 @@ def test_plan_of_a_report_knows_field_and_samples(report: ps.report.Report) -> N
 @needs_highs()
 def test_plan(tars: Path, report: ps.report.Report, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = contents(tars)
-    text = run(capfd, "plan", tars, *OPTIONS, "--budget", "3s", "--batch-size", 4, "--cache", 0, "--no-layout", "--json")
+    text = run(capfd, "plan", tars, *OPTIONS, "--budget", "2s", "--batch-size", 4, "--cache", 0, "--no-layout", "--json")
     found = json.loads(text)
     assert found["field"] == "picture" and found["data"]["opening"]["split"] == "train"
     made = ps.plan(report, cache=0)
@@ -149,6 +149,7 @@ def test_plan(tars: Path, report: ps.report.Report, tmp_path: Path, capfd: pytes
     assert contents(tars) == before
 
 
+@pytest.mark.long  # test_tune_packs_and_looks_again does the same from Python, and test_plan reads the same words
 @needs_highs()
 def test_tune(tars: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = contents(tars)

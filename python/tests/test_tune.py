@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
 import os
 import shutil
@@ -49,6 +51,32 @@ def folder(images, tmp_path):
 def no_analysis(monkeypatch):
     """Fails a test in which something is measured."""
     monkeypatch.setattr(tune, "analyze", lambda *args, **options: pytest.fail("it was measured"))
+
+
+@pytest.fixture(scope="module")
+def reports(images, tmp_path_factory):
+    """Analyses with the usual loader, made once for all tests of this file: of the folder, and of a data set packed from it."""
+    packed = tmp_path_factory.mktemp("analysed") / "set.pst"
+    ps.pack(images, packed, forms=["original"])
+    found = {}
+    for is_packed, path in ((False, images), (True, packed)):
+        with ps.Loader(path, 4, transforms=[T.RandomResizedCrop(224)], output="numpy", cache=None) as loader:
+            found[is_packed] = ps.analyze(loader, budget=1)
+    return found
+
+
+@pytest.fixture
+def analysed(reports, monkeypatch):
+    """Lets tune take those reports for its own measurements, each a copy with the path of the data that are tuned."""
+
+    def again(loader, step=None, **options):
+        report = copy.deepcopy(reports[loader.dataset.is_packed])
+        report.data["subject"]["path"] = loader.dataset.path
+        for batch in itertools.islice(loader, 2 if step else 0):
+            step(batch)
+        return report
+
+    monkeypatch.setattr(tune, "analyze", again)
 
 
 def pixels(path) -> list:
@@ -106,7 +134,7 @@ def test_a_data_set_in_place(folder, tmp_path) -> None:
         ps.tune(path, out=tmp_path / "other.pst", budget="2s")
 
 
-def test_a_disturbed_analysis_is_in_the_question(folder, tmp_path, monkeypatch) -> None:
+def test_a_disturbed_analysis_is_in_the_question(folder, analysed, monkeypatch) -> None:
     """The question says first that the measurements are not to be trusted; who says yes all the same finds it in the notes."""
 
     def disturbed(*args, **options):
@@ -150,7 +178,7 @@ def test_labels_of_a_label_file_are_packed(folder, tmp_path) -> None:
     assert list(ps.Dataset(tmp_path / "images.pst")["label"]) == [i % 3 for i in range(24)]
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_the_command(folder, tmp_path, packed) -> None:
     """Relative paths, a module that prints and moves elsewhere, and JSON that is nothing but JSON."""
     data = "images"
@@ -177,7 +205,7 @@ def test_the_command(folder, tmp_path, packed) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ps.errors.NoSpaceError])
-def test_the_plan_is_written_first(folder, tmp_path, monkeypatch, packed, error) -> None:
+def test_the_plan_is_written_first(folder, tmp_path, analysed, monkeypatch, packed, error) -> None:
     path = folder
     if packed:
         path = tmp_path / "set.pst"
@@ -197,7 +225,7 @@ def test_the_plan_is_written_first(folder, tmp_path, monkeypatch, packed, error)
     assert "no second analysis" in str(json.loads((tmp_path / "r.json").read_text())["notes"])
 
 
-def test_goes_on_after_an_interruption(folder, tmp_path, monkeypatch) -> None:
+def test_goes_on_after_an_interruption(folder, tmp_path, analysed, monkeypatch) -> None:
     real = ps.pack
 
     def cancels(done, *rest):
@@ -217,7 +245,7 @@ def test_goes_on_after_an_interruption(folder, tmp_path, monkeypatch) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(pixels(packed), pixels(folder), strict=True))
 
 
-def test_a_second_analysis_that_fails(folder, tmp_path) -> None:
+def test_a_second_analysis_that_fails(folder, tmp_path, analysed) -> None:
     written = []
 
     def step(batch) -> None:
@@ -277,6 +305,7 @@ def ended_while_packing(folder, signal_number: int) -> tuple[int, str]:
     return child.returncode, said
 
 
+@pytest.mark.long  # three analyses in processes of their own
 def test_the_training_size_after_interruptions(folder, tmp_path) -> None:
     """Nothing half has the name of the data set; the same command begins anew, and removes what a kill has left."""
     (tmp_path / "small.json").write_text(T.to_json(SMALL))
@@ -347,7 +376,7 @@ def test_room_on_the_disk(folder, tmp_path, monkeypatch, no_analysis) -> None:
         ps.tune(ps_set)
 
 
-def test_a_plan_keeps_to_the_room(folder, monkeypatch) -> None:
+def test_a_plan_keeps_to_the_room(folder, analysed, monkeypatch) -> None:
     whole = sum(file.stat().st_size for file in folder.iterdir())
     monkeypatch.setattr(outputs, "free_nbytes", lambda path: int(1.04 * whole) if path.endswith("images.pst") else 1 << 40)
     tuned = ps.tune(folder, budget="2s", cache=0, batch_size=4, ask=lambda text: False)
