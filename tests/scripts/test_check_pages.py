@@ -16,6 +16,7 @@ from check_newest import FAILS, UNTRIED, WORKS, Session
         ("needs `pip install penstock[view] opencv-python-headless` and\n", ("[view]", "opencv-python-headless")),
         ('```python\nps.Loader("photographs", output="torch")\n```\n', ("torch",)),
         ("needs `pip install penstock lightning`\n```python\nimport torch\n```\n", ("lightning", "torch")),
+        ("`pip install 'penstock[ray]'` or `'penstock[spark]'`.\n", ("[ray]", "[spark]")),
         ("```python peer torch\nimport torch\n```\n", ()),  # code that uses another package is only compiled
     ],
 )
@@ -38,10 +39,36 @@ def test_verdicts(tmp_path, monkeypatch):
     assert pages.try_page(session, "good.md", "") == (WORKS, "")
     assert pages.try_page(session, "bad.md", "") == (FAILS, "AssertionError")
     assert pages.try_page(session, "slow.md", "") == (UNTRIED, "time was over")
-    monkeypatch.setattr(pages, "can_go_offline", lambda: False)
+    answers["good.md"] = (0, 'words\n{"ran": 3, "compiled": ["ray", "pyspark", "ray"]}\n')
+    assert pages.try_page(session, "good.md", "") == (WORKS, "code for pyspark; ray is only compiled")
+    monkeypatch.setattr(pages, "offline", lambda: ())
     assert pages.try_page(session, "good.md", "from ultralytics import YOLO")[0] == UNTRIED
     monkeypatch.setattr(pages.shutil, "which", lambda name: None)
     assert pages.try_page(session, "good.md", "memcached -M")[1] == "memcached is not installed"
+
+
+def test_verdicts_of_demo_and_doctor():
+    good = "5 of 5\nNothing is left behind.\n"
+    assert pages.of_demo(0, good) == (WORKS, "")
+    for status, output in ((1, good), (0, "5 of 5\n"), (0, "all batches of both are DIFFERENT\n" + good)):
+        assert pages.of_demo(status, output)[0] == FAILS
+    package = '{"checks": [{"name": "package", "state": "%s", "text": "%s"}]}'
+    assert pages.of_doctor(1, package % ("ok", "Penstock 1")) == (WORKS, "")
+    assert pages.of_doctor(0, package % ("ok", "run make build")) == (FAILS, "it advises a build, and the user has a wheel")
+    assert pages.of_doctor(0, package % ("bad", "no core")) == (FAILS, "no core")
+    assert pages.of_doctor(1, "Traceback\nOSError: x\n") == (FAILS, "status 1: OSError: x")
+
+
+def test_a_command_that_leaves_something_fails(tmp_path, monkeypatch):
+    def run(session, *command, cwd=None, **more):
+        if "doctor" in command:
+            (cwd / "left.txt").touch()
+        return 0, '{"checks": [{"name": "package", "state": "ok", "text": ""}]}\nNothing is left behind.\n'
+
+    monkeypatch.setattr(Session, "run", run)
+    demo, doctor = pages.try_commands(Session(tmp_path, 0.0), ("[plan]",))
+    assert (demo.verdict, demo.version) == (WORKS, "[plan]")
+    assert (doctor.verdict, doctor.detail) == (FAILS, "it leaves left.txt behind")
 
 
 def test_an_installation_that_fails_fails_its_pages_alone(tmp_path, monkeypatch):
