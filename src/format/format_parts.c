@@ -90,7 +90,8 @@ enum pst_status psti_format_parse_parts(const uint8_t *bytes, size_t nbytes,
                               .n_samples = psti_load_u64(bytes + 48),
                               .n_shards = psti_load_u32(bytes + 56)};
     memcpy(read.source, bytes + 32, sizeof read.source);
-    if (read.n_shards == 0 || psti_load_u32(bytes + 12) != 0 || psti_load_u32(bytes + 60) != 0)
+    if (read.n_shards == 0 || read.n_shards > PSTI_PARTS_SHARDS_MAX ||
+        psti_load_u32(bytes + 12) != 0 || psti_load_u32(bytes + 60) != 0)
         return fail(err, PST_ERROR_CORRUPT, "has an impossible header");
     if (nbytes != psti_format_parts_nbytes(read.n_shards))
         return fail(err,

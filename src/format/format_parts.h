@@ -20,6 +20,7 @@
 
 enum {
     PSTI_PARTS_HEADER_NBYTES = 80,
+    PSTI_PARTS_SHARDS_MAX = 1 << 24, /* so a plan has at most 128 MiB */
     PSTI_PARTS_NAME_CAP = 64, /* room for a name with its NUL */
 };
 

@@ -6,16 +6,40 @@
  * gives up, and the last commit counts. */
 #include "writer/writer_file.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/fault.h"
 
+#include <penstock/dataset.h>
+
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+enum { RENAME_REPLACES_NOTHING = 1 }; /* RENAME_NOREPLACE, which older headers lack */
+
+enum pst_status psti_writer_check_path(const char *path, size_t room, size_t *nbytes,
+                                       struct pst_error *err)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    const char *advice = strstr(path, "://") != NULL ? pst_path_advice(path) : NULL;
+    *nbytes = n;
+    if (n == 0)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "the path of the data set is empty");
+    if (advice != NULL)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "writer", "%s", advice);
+    if (n + room > PATH_MAX)
+        return psti_fail(err, PST_ERROR_LIMIT, "writer", "the path of the data set is too long");
+    return PST_OK;
+}
 
 void psti_writer_dir_path(const struct psti_writer_dir *dir, const char *name, char out[PATH_MAX])
 {
@@ -133,6 +157,26 @@ enum pst_status psti_writer_unlink(const struct psti_writer_dir *dir, const char
     return PST_OK;
 }
 
+/* Renames the file unless there is a file `to`. If the file system has no such rename, one that may
+ * replace that file is done. */
+static enum pst_status rename_new(const struct psti_writer_dir *dir, const char *from,
+                                  const char *to, bool *taken, struct pst_error *err)
+{
+    *taken = psti_writer_exists(dir, to);
+    if (*taken)
+        return PST_OK;
+    if ((psti_fault(PSTI_FAULT_WRITE)
+             ? (errno = ENOSPC, -1)
+             : syscall(SYS_renameat2, dir->fd, from, dir->fd, to, RENAME_REPLACES_NOTHING)) == 0)
+        return PST_OK;
+    *taken = errno == EEXIST;
+    if (*taken)
+        return PST_OK;
+    return errno == EINVAL || errno == ENOSYS
+               ? psti_writer_rename(dir, from, to, err)
+               : fail_at(err, errno, dir, to, -1, "cannot put the file in place");
+}
+
 enum pst_status psti_writer_link(const struct psti_writer_dir *dir, const char *from,
                                  const char *to, bool *taken, struct pst_error *err)
 {
@@ -140,14 +184,12 @@ enum pst_status psti_writer_link(const struct psti_writer_dir *dir, const char *
     if ((psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1)
                                       : linkat(dir->fd, from, dir->fd, to, 0)) == 0)
         return PST_OK;
-    bool has_links =
-        errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK;
-    int failed = errno;
-    *taken = failed == EEXIST || (!has_links && psti_writer_exists(dir, to));
+    *taken = errno == EEXIST;
     if (*taken)
         return PST_OK;
-    return has_links ? fail_at(err, failed, dir, to, -1, "cannot put the file in place")
-                     : psti_writer_rename(dir, from, to, err);
+    return errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK
+               ? rename_new(dir, from, to, taken, err)
+               : fail_at(err, errno, dir, to, -1, "cannot put the file in place");
 }
 
 enum pst_status psti_writer_make_folder(const struct psti_writer_dir *dir, const char *name,
@@ -185,21 +227,17 @@ static enum pst_status remove_folder(const struct psti_writer_dir *dir, const ch
 static enum pst_status remove_entries(const struct psti_writer_dir *dir, int depth,
                                       struct pst_error *err)
 {
-    const struct dirent *entry;
-    DIR *list;
-    enum pst_status status = psti_writer_list(dir, &list, err);
-    while (status == PST_OK && (entry = readdir(list)) != NULL) {
+    char *names = NULL;
+    enum pst_status status = psti_writer_list(dir, &names, err);
+    for (const char *name = names; status == PST_OK && name[0] != '\0';
+         name = psti_writer_list_next(name)) {
         struct stat st;
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-            continue;
         bool is_folder = depth > 0 && fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
                          S_ISDIR(st.st_mode);
         status = is_folder ? remove_folder(dir, name, depth - 1, err)
                            : psti_writer_unlink(dir, name, err);
     }
-    if (list != NULL)
-        closedir(list);
+    psti_free(names);
     return status;
 }
 
@@ -243,18 +281,59 @@ int psti_writer_open_read(const struct psti_writer_dir *dir, const char *name, s
     return -1;
 }
 
-enum pst_status psti_writer_list(const struct psti_writer_dir *dir, DIR **list,
+/* Names that grow: used of capacity bytes. */
+struct growing_names {
+    char *bytes;
+    size_t used, capacity;
+};
+
+static bool add_name(struct growing_names *names, const char *name)
+{
+    size_t nbytes = strlen(name) + 1;
+    if (names->used + nbytes > names->capacity) {
+        size_t capacity = 2 * names->capacity + nbytes + 1024;
+        char *bytes = psti_realloc(names->bytes, capacity);
+        if (bytes == NULL)
+            return false;
+        names->bytes = bytes;
+        names->capacity = capacity;
+    }
+    memcpy(names->bytes + names->used, name, nbytes);
+    names->used += nbytes;
+    return true;
+}
+
+enum pst_status psti_writer_list(const struct psti_writer_dir *dir, char **names,
                                  struct pst_error *err)
 {
+    struct growing_names all = {0};
+    const struct dirent *entry;
+    bool has_room = true;
+    *names = NULL;
     int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    *list = fd >= 0 ? fdopendir(fd) : NULL;
-    if (*list != NULL)
-        return PST_OK;
-    int failed = errno;
-    if (fd >= 0)
+    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+    int failed = list != NULL ? 0 : errno;
+    while (list != NULL && has_room && (errno = 0, entry = readdir(list)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            has_room = add_name(&all, entry->d_name);
+    if (list != NULL && has_room)
+        failed = errno;
+    has_room = has_room && add_name(&all, "");
+    if (list != NULL)
+        closedir(list);
+    else if (fd >= 0)
         close(fd);
-    return psti_fail_os(err, failed, "writer", dir->path, -1, "cannot list the directory");
+    if (failed == 0 && has_room) {
+        *names = all.bytes;
+        return PST_OK;
+    }
+    psti_free(all.bytes);
+    return failed != 0
+               ? psti_fail_os(err, failed, "writer", dir->path, -1, "cannot list the directory")
+               : psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory to list a directory");
 }
+
+const char *psti_writer_list_next(const char *name) { return name + strlen(name) + 1; }
 
 bool psti_writer_exists(const struct psti_writer_dir *dir, const char *name)
 {

@@ -5,7 +5,6 @@
 
 #include "base/files/output.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +16,11 @@ struct psti_writer_dir {
     int fd;           /* -1 if not open */
     const char *path; /* as the caller gave it, for messages */
 };
+
+/* Checks the path of a data set that is to be written. *nbytes: its length without slashes at the
+ * end. room: bytes of the longest name in its directory, with slash and NUL. */
+enum pst_status psti_writer_check_path(const char *path, size_t room, size_t *nbytes,
+                                       struct pst_error *err);
 
 /* Opens `name` for writing from `offset` on. With `create`, removes the present file of that
  * name and makes a new, empty one. Otherwise PST_ERROR_IO for a link, for anything but a plain
@@ -37,7 +41,9 @@ enum pst_status psti_writer_rename(const struct psti_writer_dir *dir, const char
 enum pst_status psti_writer_unlink(const struct psti_writer_dir *dir, const char *name,
                                    struct pst_error *err);
 /* Gives the file `from` a second name `to`. On file systems without hard links it is renamed
- * instead. *taken: there was a file `to` already. It stays, and the status is PST_OK. */
+ * instead. *taken: there was a file `to` already. It stays, and the status is PST_OK. Of several
+ * processes that do so at once only one gives the name; on file systems that have neither hard
+ * links nor renames that replace nothing, a later one may take its place. */
 enum pst_status psti_writer_link(const struct psti_writer_dir *dir, const char *from,
                                  const char *to, bool *taken, struct pst_error *err);
 enum pst_status psti_writer_make_folder(const struct psti_writer_dir *dir, const char *name,
@@ -53,9 +59,13 @@ enum pst_status psti_writer_truncate(const struct psti_writer_dir *dir, const ch
  * anything but a plain file. `st` is the result of fstat. */
 struct stat;
 int psti_writer_open_read(const struct psti_writer_dir *dir, const char *name, struct stat *st);
-/* *list is for readdir; the caller closes it. */
-enum pst_status psti_writer_list(const struct psti_writer_dir *dir, DIR **list,
+/* Lists the names of all entries but "." and "..": *names has each with its NUL, and one NUL more
+ * behind the last. The caller frees it by psti_free. The list is whole before the caller removes
+ * an entry, because POSIX does not say what readdir gives of a directory that changes. */
+enum pst_status psti_writer_list(const struct psti_writer_dir *dir, char **names,
                                  struct pst_error *err);
+/* The name behind this one in such a list; "" behind the last. */
+const char *psti_writer_list_next(const char *name);
 bool psti_writer_exists(const struct psti_writer_dir *dir, const char *name);
 void psti_writer_dir_path(const struct psti_writer_dir *dir, const char *name, char out[PATH_MAX]);
 

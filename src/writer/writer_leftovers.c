@@ -6,6 +6,7 @@
  * one, too: the shards that their readers have open are removed by the next change in place. */
 #include "writer/writer_int.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "dataset/dataset.h"
 
@@ -56,21 +57,19 @@ static bool is_read(const struct psti_writer_dir *dir, const char *name)
 static enum pst_status drop_indexes(const struct psti_writer_dir *dir, bool *waits,
                                     struct pst_error *err)
 {
-    const struct dirent *entry;
-    DIR *list;
+    char *names = NULL;
     *waits = false;
-    enum pst_status status = psti_writer_list(dir, &list, err);
-    if (status != PST_OK)
-        return status;
-    while (status == PST_OK && (entry = readdir(list)) != NULL) {
-        if (strncmp(entry->d_name, PSTI_OLD_INDEX_PREFIX, strlen(PSTI_OLD_INDEX_PREFIX)) != 0)
+    enum pst_status status = psti_writer_list(dir, &names, err);
+    for (const char *name = names; status == PST_OK && name[0] != '\0';
+         name = psti_writer_list_next(name)) {
+        if (strncmp(name, PSTI_OLD_INDEX_PREFIX, strlen(PSTI_OLD_INDEX_PREFIX)) != 0)
             continue;
-        if (is_read(dir, entry->d_name))
+        if (is_read(dir, name))
             *waits = true;
         else
-            status = psti_writer_unlink(dir, entry->d_name, err);
+            status = psti_writer_unlink(dir, name, err);
     }
-    closedir(list);
+    psti_free(names);
     return status;
 }
 
@@ -79,16 +78,14 @@ static enum pst_status drop_indexes(const struct psti_writer_dir *dir, bool *wai
 static enum pst_status drop_shards(const struct psti_writer_dir *dir, const pst_dataset *base,
                                    uint32_t kept, uint32_t n_kept, struct pst_error *err)
 {
-    const struct dirent *entry;
-    DIR *list;
-    enum pst_status status = psti_writer_list(dir, &list, err);
-    if (status != PST_OK)
-        return status;
-    while (status == PST_OK && (entry = readdir(list)) != NULL) {
+    char *names = NULL;
+    enum pst_status status = psti_writer_list(dir, &names, err);
+    for (const char *name = names; status == PST_OK && name[0] != '\0';
+         name = psti_writer_list_next(name)) {
         struct psti_index_shard shard = {.nbytes = 0};
         uint32_t number, generation = 0;
-        bool rewritten = is_rewritten(entry->d_name, &number, &generation);
-        if (!rewritten && !is_plain(entry->d_name, &number))
+        bool rewritten = is_rewritten(name, &number, &generation);
+        if (!rewritten && !is_plain(name, &number))
             continue;
         if (rewritten && generation == kept && number < n_kept)
             continue;
@@ -97,13 +94,13 @@ static enum pst_status drop_shards(const struct psti_writer_dir *dir, const pst_
             continue;
         if (number < pst_dataset_n_files(base)) {
             status = psti_dataset_shard(base, number, &shard, err);
-            if (status == PST_OK && strcmp(shard.name, entry->d_name) == 0)
+            if (status == PST_OK && strcmp(shard.name, name) == 0)
                 continue;
         }
         if (status == PST_OK)
-            status = psti_writer_unlink(dir, entry->d_name, err);
+            status = psti_writer_unlink(dir, name, err);
     }
-    closedir(list);
+    psti_free(names);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include "writer/writer_int.h"
 #include "writer/writer_parts_int.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/fault.h"
 #include "base/files/read.h"
@@ -356,19 +357,16 @@ static enum pst_status check_all_there(const struct merge *merge, struct pst_err
 /* Removes what packing in parts has left beside a whole data set. The plan goes last. */
 static enum pst_status clean(const struct psti_writer_dir *dir, struct pst_error *err)
 {
-    const struct dirent *entry;
-    DIR *list;
-    enum pst_status status = psti_writer_list(dir, &list, err);
-    if (status != PST_OK)
-        return status;
-    while (status == PST_OK && (entry = readdir(list)) != NULL) {
-        const char *name = entry->d_name;
+    char *names = NULL;
+    enum pst_status status = psti_writer_list(dir, &names, err);
+    for (const char *name = names; status == PST_OK && name[0] != '\0';
+         name = psti_writer_list_next(name)) {
         if (psti_format_parts_is_name(PSTI_PARTS_FOLDER_PREFIX, name))
             status = psti_writer_remove_folder(dir, name, err);
         else if (psti_format_parts_is_name(PSTI_PARTS_TMP_PREFIX, name))
             status = psti_writer_unlink(dir, name, err);
     }
-    closedir(list);
+    psti_free(names);
     if (status == PST_OK)
         status = psti_writer_sync_directory(dir, err);
     if (status == PST_OK)

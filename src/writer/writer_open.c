@@ -31,22 +31,19 @@ static bool is_of_parts(const char *name)
 enum pst_status psti_writer_check_empty(const struct psti_writer_dir *directory, bool takes_parts,
                                         struct pst_error *err)
 {
-    static const char *const ours[] = {".", "..", PSTI_LOCK_NAME, PSTI_JOURNAL_TMP_NAME,
-                                       PSTI_INDEX_TMP_NAME};
-    DIR *dir;
-    enum pst_status status = psti_writer_list(directory, &dir, err);
-    if (status != PST_OK)
-        return status;
-    const struct dirent *entry;
-    while (status == PST_OK && (entry = readdir(dir)) != NULL) {
-        bool is_ours = takes_parts && is_of_parts(entry->d_name);
+    static const char *const ours[] = {PSTI_LOCK_NAME, PSTI_JOURNAL_TMP_NAME, PSTI_INDEX_TMP_NAME};
+    char *names = NULL;
+    enum pst_status status = psti_writer_list(directory, &names, err);
+    for (const char *name = names; status == PST_OK && name[0] != '\0';
+         name = psti_writer_list_next(name)) {
+        bool is_ours = takes_parts && is_of_parts(name);
         for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
-            is_ours = is_ours || strcmp(entry->d_name, ours[i]) == 0;
+            is_ours = is_ours || strcmp(name, ours[i]) == 0;
         if (!is_ours)
             status = psti_fail(err, PST_ERROR_EXISTS, "writer",
                                "the directory is not empty and holds no data set of Penstock");
     }
-    closedir(dir);
+    psti_free(names);
     return status;
 }
 
@@ -284,16 +281,10 @@ enum pst_status psti_writer_enter(pst_writer *writer, enum pst_writer_mode mode,
 enum pst_status psti_writer_new(const char *path, const struct pst_writer_options *options,
                                 pst_writer **out, struct pst_error *err)
 {
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    if (n == 0)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "the path of the data set is empty");
-    const char *advice = strstr(path, "://") != NULL ? pst_path_advice(path) : NULL;
-    if (advice != NULL)
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "writer", "%s", advice);
-    if (n + PSTI_SHARD_NAME_CAP + 2 > PATH_MAX)
-        return psti_fail(err, PST_ERROR_LIMIT, "writer", "the path of the data set is too long");
+    size_t n;
+    enum pst_status status = psti_writer_check_path(path, PSTI_SHARD_NAME_CAP + 2, &n, err);
+    if (status != PST_OK)
+        return status;
     pst_writer *writer = psti_calloc(1, sizeof *writer);
     if (writer == NULL || (writer->path = psti_strdup(path)) == NULL) {
         psti_free(writer);

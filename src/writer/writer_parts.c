@@ -98,6 +98,11 @@ static enum pst_status read_plan(struct psti_writer_parts *parts, struct pst_err
     int fd = psti_writer_open_read(&parts->dir, PSTI_PARTS_NAME, &st);
     if (fd < 0)
         return psti_fail_os(err, errno, "writer", path, -1, "cannot open the plan of shards");
+    if ((uint64_t)st.st_size > psti_format_parts_nbytes(PSTI_PARTS_SHARDS_MAX)) {
+        close(fd);
+        return psti_fail_at(err, PST_ERROR_CORRUPT, "writer", path, -1,
+                            "the plan of shards is longer than any plan may be");
+    }
     size_t nbytes = (size_t)st.st_size;
     parts->plan_bytes = psti_alloc(nbytes > 0 ? nbytes : 1);
     ssize_t n = parts->plan_bytes != NULL ? psti_read_at(fd, parts->plan_bytes, nbytes, 0) : 0;
@@ -194,16 +199,10 @@ static enum pst_status open_plan(struct psti_writer_parts *parts, const struct p
 enum pst_status psti_writer_parts_new(const char *path, struct psti_writer_parts **out,
                                       struct pst_error *err)
 {
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    const char *advice = strstr(path, "://") != NULL ? pst_path_advice(path) : NULL;
-    if (n == 0)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "the path of the data set is empty");
-    if (advice != NULL)
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "writer", "%s", advice);
-    if (n + 4 * PSTI_PARTS_NAME_CAP > PATH_MAX)
-        return psti_fail(err, PST_ERROR_LIMIT, "writer", "the path of the data set is too long");
+    size_t n;
+    enum pst_status status = psti_writer_check_path(path, 4 * PSTI_PARTS_NAME_CAP, &n, err);
+    if (status != PST_OK)
+        return status;
     struct psti_writer_parts *parts = psti_calloc(1, sizeof *parts);
     if (parts == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for a plan of shards");
@@ -221,6 +220,11 @@ enum pst_status psti_writer_parts_open(const char *path, const struct psti_parts
     struct psti_writer_parts *parts = NULL;
     bool made = false;
     *out = NULL;
+    if (wanted->n_shards > PSTI_PARTS_SHARDS_MAX)
+        return psti_fail(err, PST_ERROR_LIMIT, "writer",
+                         "the plan would have %" PRIu32 " shards, and %d are the most: make them "
+                         "larger (--shard-size)",
+                         wanted->n_shards, PSTI_PARTS_SHARDS_MAX);
     enum pst_status status = psti_writer_parts_new(path, &parts, err);
     if (status == PST_OK)
         status = enter(parts, &made, err);

@@ -374,23 +374,21 @@ enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, str
  * with gaps in their numbers. */
 static enum pst_status remove_strays(const pst_writer *writer, struct pst_error *err)
 {
-    const struct dirent *entry;
-    DIR *list;
-    enum pst_status status = psti_writer_list(&writer->dir, &list, err);
-    if (status != PST_OK)
-        return status;
-    while (status == PST_OK && (entry = readdir(list)) != NULL) {
+    char *names = NULL;
+    enum pst_status status = psti_writer_list(&writer->dir, &names, err);
+    for (const char *is = names; status == PST_OK && is[0] != '\0';
+         is = psti_writer_list_next(is)) {
         char name[PSTI_SHARD_NAME_CAP];
-        if (strncmp(entry->d_name, "shard-", 6) != 0)
+        if (strncmp(is, "shard-", 6) != 0)
             continue;
-        unsigned long number = strtoul(entry->d_name + 6, NULL, 10);
+        unsigned long number = strtoul(is + 6, NULL, 10);
         if (number < writer->n_shards || number > UINT32_MAX)
             continue;
         psti_format_shard_name((uint32_t)number, name);
-        if (strcmp(name, entry->d_name) == 0)
+        if (strcmp(name, is) == 0)
             status = psti_writer_unlink(&writer->dir, name, err);
     }
-    closedir(list);
+    psti_free(names);
     return status;
 }
 

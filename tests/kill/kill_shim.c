@@ -278,6 +278,11 @@ EXPORT long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(list, long);
     va_end(list);
+    if (number == SYS_renameat2 && getenv("PST_NO_LINKS") != NULL && a[4] == 1 &&
+        strcmp(getenv("PST_NO_LINKS"), "replace") == 0) {
+        errno = EINVAL; /* no rename that replaces nothing, either */
+        return -1;
+    }
     if (number == SYS_renameat2)
         return renameat2((int)a[0], (const char *)a[1], (int)a[2], (const char *)a[3],
                          (unsigned)a[4]);
@@ -297,6 +302,10 @@ EXPORT int rename(const char *from, const char *to)
 EXPORT int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     char a[2 * PATH_MAX], b[2 * PATH_MAX];
+    if (getenv("PST_NO_LINKS") != NULL) { /* as file systems without hard links say */
+        errno = EPERM;
+        return -1;
+    }
     CHANGE(locate(from_dir, from, a) && locate(to_dir, to, b),
            kernel()(SYS_linkat, from_dir, from, to_dir, to, flags), a,
            note(LINK, 0, a, b, 0, 0, NULL));
