@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / "build" / "ray"
 PACKAGES = ("ray[data]", "pyspark>=4", "numpy", "pillow", "pytest")
-TESTS = ("test_ray.py", "test_spark.py")
+TESTS = ("test_ray.py", "test_ray_nodes.py", "test_spark.py")
 LIMIT_S = 3600  # limit of one installation, which fetches and builds Spark (half a gigabyte)
 
 

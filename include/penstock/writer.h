@@ -411,12 +411,27 @@ struct pst_verify_options {
     bool restore;
     /* Options of opening a plain folder; NULL: the defaults. */
     const struct pst_dataset_options *source;
+    /* Checking by several processes: part number `part` of n_parts, counted from 1. Each part has
+     * its shards (files of others likewise) with the samples whose first item lies in them; of a
+     * plain folder, runs of 32 samples. Each sample and each shard is in exactly one part. Part 1
+     * also checks the index as a whole. 0: not in parts. */
+    uint32_t part, n_parts;
 };
 /* The result of pst_verify. n_items counts variants; n_bad counts findings; nbytes are those of the
  * items that were read. */
 struct pst_verify_report {
     uint64_t n_samples, n_items, n_bad;
     uint64_t nbytes;
+    /* In parts: PST_IDENTITY_BYTES of the data set, which must be the same for all parts. Zeros if
+     * the data set could not be opened, and for a single file. */
+    uint8_t identity[PST_IDENTITY_NBYTES];
+    /* In parts: the number of samples in all parts together. */
+    uint64_t n_samples_total;
+    /* In parts, of a packed data set: bit i is set if this part holds no item of field i that has
+     * as many bytes as the index states of the largest one; or no image with as many bytes of
+     * pixels. A bit that is set for all parts is a finding of all parts together: the index states
+     * a size that no item has. */
+    uint64_t unreached_items, unreached_pixels;
 };
 
 /* Reads everything and compares every checksum: index, shards, items, pixels. It works on plain

@@ -268,7 +268,7 @@ PyObject *native_merge(PyObject *module, PyObject *args)
 }
 
 /* verify(path, labels, masks, allow_unreadable, ignore_labels, split, rules, decode, restore,
- * num_workers, progress, bad_sample, opening)
+ * num_workers, part, n_parts, progress, bad_sample, opening)
  * -> (error dict or None, report dict) */
 PyObject *native_verify(PyObject *module, PyObject *args)
 {
@@ -277,12 +277,12 @@ PyObject *native_verify(PyObject *module, PyObject *args)
     const char *labels, *split, *mask_names[PST_MAX_FIELDS];
     struct pst_member_rule *members = NULL;
     int decode, restore, allow_unreadable, ignore_labels;
-    unsigned int num_workers;
+    unsigned int num_workers, part, n_parts;
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&zO!ppzO!ppIOOO:verify", PyUnicode_FSConverter, &path, &labels,
+    if (!PyArg_ParseTuple(args, "O&zO!ppzO!ppIIIOOO:verify", PyUnicode_FSConverter, &path, &labels,
                           &PyTuple_Type, &columns, &allow_unreadable, &ignore_labels, &split,
-                          &PyTuple_Type, &rules, &decode, &restore, &num_workers, &watch.progress,
-                          &watch.bad_sample, &watch.opening))
+                          &PyTuple_Type, &rules, &decode, &restore, &num_workers, &part, &n_parts,
+                          &watch.progress, &watch.bad_sample, &watch.opening))
         return NULL;
     struct pst_dataset_options source = {
         .struct_size = sizeof(source),
@@ -304,7 +304,9 @@ PyObject *native_verify(PyObject *module, PyObject *args)
                                          .num_workers = num_workers,
                                          .progress = on_progress,
                                          .ctx = &watch,
-                                         .source = &source};
+                                         .source = &source,
+                                         .part = part,
+                                         .n_parts = n_parts};
     options.bad_sample = watch.bad_sample != Py_None ? on_bad_sample : NULL;
     struct pst_verify_report report;
     memset(&report, 0, sizeof(report));
@@ -324,7 +326,11 @@ PyObject *native_verify(PyObject *module, PyObject *args)
     if (what == NULL)
         return NULL;
     return Py_BuildValue(
-        "(N{s:K,s:K,s:K,s:K})", what, "n_samples", (unsigned long long)report.n_samples, "n_items",
-        (unsigned long long)report.n_items, "n_bad", (unsigned long long)report.n_bad, "nbytes",
-        (unsigned long long)report.nbytes);
+        "(N{s:K,s:K,s:K,s:K,s:K,s:y#,s:K,s:K})", what, "n_samples",
+        (unsigned long long)report.n_samples, "n_items", (unsigned long long)report.n_items,
+        "n_bad", (unsigned long long)report.n_bad, "nbytes", (unsigned long long)report.nbytes,
+        "n_samples_total", (unsigned long long)report.n_samples_total, "identity",
+        (const char *)report.identity, (Py_ssize_t)(n_parts > 0 ? sizeof report.identity : 0),
+        "unreached_items", (unsigned long long)report.unreached_items, "unreached_pixels",
+        (unsigned long long)report.unreached_pixels);
 }

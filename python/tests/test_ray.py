@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import pickle
@@ -25,6 +26,7 @@ import ray
 from ray.data.block import BlockAccessor
 
 from penstock import ray as pst_ray
+from penstock.data.pack_report import joined
 
 if hasattr(ray, "is_stand_in"):
     small_ray.remove()
@@ -325,6 +327,86 @@ def test_text_that_is_no_json_is_refused(tmp_path):
     assert os.listdir(sink._staging) == []
     sink.on_write_failed(ValueError())
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EXDEV, errno.EIO])
+def test_a_rename_that_fails_is_told_as_what_it_is(tmp_path, monkeypatch, code):
+    sink, ctx = sink_of(tmp_path)
+    part = sink.write([block_of(number=[1])], ctx(0))
+
+    def fail(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "rename", fail)
+    with pytest.raises(OSError, match=os.strerror(code)) as raised:
+        complete(sink, [part])
+    assert raised.value.errno == code and not isinstance(raised.value, FileExistsError)
+    assert os.listdir(tmp_path) == []
+
+
+# Packing and checking --------------------------------------------------------------------------------
+
+SMALL = {"forms": ["original"], "shard_size": "2KiB"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for i in range(30):
+        path = tmp_path / "folder" / "ab"[i % 2] / f"{i:03d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(sample(i)["image"])
+    return tmp_path / "folder"
+
+
+def bytes_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_tasks_pack_the_bytes_of_one_machine(folder, tmp_path):
+    ps.pack(folder, tmp_path / "one.pst", **SMALL)
+    assert len(bytes_of(tmp_path / "one.pst")) > 3
+    assert pst_ray.pack(folder, tmp_path / "ray.pst", parts=3, **SMALL).n_samples == 30
+    assert bytes_of(tmp_path / "ray.pst") == bytes_of(tmp_path / "one.pst")
+    ps.pack(tmp_path / "one.pst", tmp_path / "raw.pst", forms=["raw"], shard_size="2KiB")
+    pst_ray.repack(tmp_path / "one.pst", tmp_path / "ray_raw.pst", forms=["raw"], shard_size="2KiB")
+    assert bytes_of(tmp_path / "ray_raw.pst") == bytes_of(tmp_path / "raw.pst")
+
+
+@pytest.mark.parametrize("parts", [1, 4, 100, None])
+def test_tasks_find_what_one_machine_finds(folder, tmp_path, parts):
+    ps.pack(folder, tmp_path / "one.pst", **SMALL)
+    whole = ps.verify(tmp_path / "one.pst", decode=True)
+    found = pst_ray.verify(tmp_path / "one.pst", parts=parts, decode=True)
+    assert found[:6] == whole[:6] and found.ok and found.n_samples == found.n_samples_total == 30
+    shard = sorted((tmp_path / "one.pst").glob("shard-*.pst"))[1]
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 4
+    shard.chmod(0o600)
+    shard.write_bytes(data)
+    whole = ps.verify(tmp_path / "one.pst")
+    found = pst_ray.verify(tmp_path / "one.pst", parts=parts)
+    assert not found.ok and found[1:5] == whole[1:5] and len(found.findings) == len(whole.findings) > 0
+    assert sorted(map(repr, found.findings)) == sorted(map(repr, whole.findings))
+
+
+def test_a_folder_is_checked_by_tasks(folder):
+    (folder / "a" / "000.png").write_bytes(b"no image")
+    found = pst_ray.verify(folder, parts=3)
+    assert (found.n_samples, found.n_bad, [finding["name"] for finding in found.findings]) == (30, 1, ["a/000.png"])
+
+
+def test_reports_that_do_not_belong_together_are_refused(folder):
+    parts = [ps.verify(folder, part=(i + 1, 3)) for i in range(3)]
+    assert joined(parts, list).ok
+    with pytest.raises(ps.errors.StateError, match="changed between the parts"):
+        joined([parts[0], parts[1]._replace(identity=b"another identity"), parts[2]], list)
+    with pytest.raises(ps.errors.StateError, match="the data set has 30"):
+        joined([parts[0], parts[0]], list)
+    faulty = joined([part._replace(unreached_items=2) for part in parts], lambda: ["label", "image"])
+    assert not faulty.ok and "largest item of field image" in faulty.findings[0]["text"]
+    assert joined([parts[0]._replace(unreached_items=2), parts[1]._replace(unreached_pixels=2), *parts[2:]], list).ok
+    with pytest.raises(ps.errors.ArgumentError, match="part 4 of 3"):
+        ps.verify(folder, part=(4, 3))
 
 
 def test_without_ray_the_words_say_what_to_install():

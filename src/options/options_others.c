@@ -171,6 +171,7 @@ static const struct pst_member verify_members[] = {
     NUMBER(VERIFY, num_workers, JOB),    POINTER(VERIFY, progress, JOB),
     POINTER(VERIFY, bad_sample, JOB),    POINTER(VERIFY, ctx, JOB),
     NUMBER(VERIFY, restore, JOB),        POINTER(VERIFY, source, ORDER),
+    NUMBER(VERIFY, part, JOB),           NUMBER(VERIFY, n_parts, JOB),
 };
 
 const struct pst_member *psti_options_others(enum pst_struct which, size_t *n)

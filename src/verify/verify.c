@@ -17,7 +17,6 @@
 
 #include <string.h>
 
-#define JOB_SAMPLES 32u
 #define MAX_WORKERS 256u
 #define PROGRESS_NS INT64_C(100000000)
 
@@ -28,6 +27,7 @@ struct verify {
     struct pst_error first; /* the first finding; status OK if there is none */
     uint32_t n_shards;
     uint64_t n_samples, n_jobs, n_dispatched, n_taken;
+    uint64_t n_passed; /* samples of all parts whose jobs are done */
     struct psti_verify_job *jobs; /* [window], a ring */
     uint32_t window;
     struct psti_queue queue;
@@ -73,8 +73,7 @@ static uint64_t n_done(const struct verify *verify)
 {
     if (verify->n_shards > 0 && !verify->context.decode && verify->n_taken <= verify->n_shards)
         return verify->n_samples * verify->n_taken / verify->n_shards;
-    return verify->context.decode || verify->n_shards == 0 ? verify->report.n_samples
-                                                           : verify->n_samples;
+    return verify->context.decode || verify->n_shards == 0 ? verify->n_passed : verify->n_samples;
 }
 
 static enum pst_status progress(struct verify *verify, bool now, struct pst_error *err)
@@ -147,9 +146,10 @@ static void dispatch(struct verify *verify)
             job->i_shard = (uint32_t)verify->n_dispatched;
         } else {
             job->kind = PSTI_VERIFY_SAMPLES;
-            job->first = (verify->n_dispatched - verify->n_shards) * JOB_SAMPLES;
-            job->n = verify->n_samples - job->first < JOB_SAMPLES ? verify->n_samples - job->first
-                                                                  : JOB_SAMPLES;
+            uint64_t left;
+            job->first = (verify->n_dispatched - verify->n_shards) * PSTI_VERIFY_RUN_COUNT;
+            left = verify->n_samples - job->first;
+            job->n = left < PSTI_VERIFY_RUN_COUNT ? left : PSTI_VERIFY_RUN_COUNT;
         }
         verify->n_dispatched++;
         psti_queue_push(&verify->queue, job);
@@ -182,7 +182,8 @@ static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
         /* A shard's bytes count once. The bytes of its items are counted with the samples. */
         verify->nbytes_shards += job->nbytes;
     } else {
-        verify->report.n_samples += job->n;
+        verify->n_passed += job->n;
+        verify->report.n_samples += job->n_samples;
         verify->report.n_items += job->n_items;
         verify->report.nbytes += job->nbytes;
         for (uint32_t f = 0; f < PST_MAX_FIELDS; f++) {
@@ -216,17 +217,24 @@ static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
 }
 
 /* Compares the largest item and image of each field with the index. Loaders plan their memory by
- * these. */
+ * these. A part may hold smaller ones than the index states: bits of the report say so. */
 static enum pst_status check_largest(struct verify *verify, struct pst_error *err)
 {
     const pst_dataset *dataset = verify->context.dataset;
     struct pst_error finding;
     enum pst_status status = PST_OK;
     for (uint32_t f = 0; status == PST_OK && f < pst_dataset_n_fields(dataset); f++) {
+        uint64_t item = pst_dataset_max_item_nbytes(dataset, f);
+        uint64_t pixels = pst_dataset_max_pixels_nbytes(dataset, f);
+        bool is_less = verify->largest_item[f] <= item && verify->largest_pixels[f] <= pixels;
         if (!psti_format_has_items(pst_dataset_field(dataset, f)->type) ||
-            (pst_dataset_max_item_nbytes(dataset, f) == verify->largest_item[f] &&
-             pst_dataset_max_pixels_nbytes(dataset, f) == verify->largest_pixels[f]))
+            (item == verify->largest_item[f] && pixels == verify->largest_pixels[f]))
             continue;
+        if (is_less && verify->context.n_parts > 1) {
+            verify->report.unreached_items |= (uint64_t)(item > verify->largest_item[f]) << f;
+            verify->report.unreached_pixels |= (uint64_t)(pixels > verify->largest_pixels[f]) << f;
+            continue;
+        }
         pst_error_clear(&finding);
         psti_fail(&finding, PST_ERROR_CORRUPT, "verify",
                   "the index states another size of the largest item of field %s than its items "
@@ -329,12 +337,20 @@ static enum pst_status verify_all(struct verify *verify, struct pst_error *err)
     pst_error_clear(&finding);
     verify->context.decode = verify->options->decode || folder;
     verify->context.restore = verify->options->restore;
+    verify->context.n_parts = verify->options->n_parts > 0 ? verify->options->n_parts : 1;
+    verify->context.part = verify->options->n_parts > 0 ? verify->options->part - 1 : 0;
     verify->n_samples = pst_dataset_count(dataset);
     verify->n_shards = folder ? 0 : pst_dataset_n_files(dataset);
-    verify->n_jobs = verify->n_shards + (verify->n_samples + JOB_SAMPLES - 1) / JOB_SAMPLES;
-    enum pst_status status = PST_OK;
-    if (psti_dataset_check_index(dataset, &finding) != PST_OK ||
-        psti_dataset_check_identity(dataset, &finding) != PST_OK)
+    verify->n_jobs = verify->n_shards + verify->n_samples / PSTI_VERIFY_RUN_COUNT +
+                     (verify->n_samples % PSTI_VERIFY_RUN_COUNT > 0);
+    verify->report.n_samples_total = verify->n_samples;
+    enum pst_status status =
+        verify->options->n_parts > 0
+            ? pst_dataset_identity(dataset, PST_IDENTITY_BYTES, verify->report.identity, err)
+            : PST_OK;
+    if (status == PST_OK && verify->context.part == 0 &&
+        (psti_dataset_check_index(dataset, &finding) != PST_OK ||
+         psti_dataset_check_identity(dataset, &finding) != PST_OK))
         status = report(verify, "", &finding, err);
     return status == PST_OK ? with_workers(verify, err) : status;
 }
@@ -349,14 +365,20 @@ enum pst_status pst_verify(const char *path, const struct pst_verify_options *op
     enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "verify", err);
     if (status != PST_OK)
         return status;
+    if (filled.part > filled.n_parts || (filled.part == 0) != (filled.n_parts == 0))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "verify",
+                         "part %u of %u is none: parts are counted from 1", filled.part,
+                         filled.n_parts);
     struct verify *verify = psti_calloc(1, sizeof *verify);
     if (verify == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "verify", "out of memory");
     verify->options = &filled;
     pst_error_clear(&verify->first);
     pst_error_clear(&finding);
-    if (psti_verify_is_file(path)) {
-        verify->report.n_samples = verify->report.n_items = 1;
+    if (psti_verify_is_file(path) && filled.part > 1) {
+        verify->report.n_samples_total = 1; /* part 1 has the file */
+    } else if (psti_verify_is_file(path)) {
+        verify->report.n_samples_total = verify->report.n_samples = verify->report.n_items = 1;
         status = psti_verify_file(path, filled.restore, &verify->report.nbytes, &finding);
     } else {
         status =

@@ -14,6 +14,8 @@ struct psti_verify_finding {
     struct pst_error err;
 };
 
+enum { PSTI_VERIFY_RUN_COUNT = 32 }; /* samples of a job */
+
 enum psti_verify_kind { PSTI_VERIFY_SHARD, PSTI_VERIFY_SAMPLES };
 
 /* A piece of work, done by one worker. */
@@ -24,7 +26,7 @@ struct psti_verify_job {
     bool done;         /* guarded by the lock of verify.c */
     /* Results: */
     bool shard_bad;
-    uint64_t n_items, nbytes;
+    uint64_t n_samples, n_items, nbytes; /* those of this part alone */
     uint64_t largest_item[PST_MAX_FIELDS], largest_pixels[PST_MAX_FIELDS]; /* bytes */
     struct psti_verify_finding *findings;
     size_t n_findings, capacity;
@@ -36,8 +38,14 @@ struct psti_verify_job {
 struct psti_verify_context {
     pst_dataset *dataset;
     bool decode, restore;
-    bool *shard_bad; /* [n_files] of a written data set; items of good shards are good */
+    uint32_t part, n_parts; /* the part to check, from 0; n_parts 1: all */
+    /* [n_files] of a packed data set; items of good shards are good. True for shards of other
+     * parts, too: this part does not know if they are good. */
+    bool *shard_bad;
 };
+
+/* True if the shard belongs to this part. */
+bool psti_verify_has_shard(const struct psti_verify_context *context, uint64_t i_shard);
 
 /* Decodes an image and compares its pixels with the known checksums: the one of `item`, and a
  * PLI's own. item->form is set. */

@@ -37,12 +37,50 @@ static void note(struct psti_verify_job *job, int64_t sample, const struct pst_e
     job->findings[job->n_findings++] = (struct psti_verify_finding){sample, *err};
 }
 
+bool psti_verify_has_shard(const struct psti_verify_context *context, uint64_t i_shard)
+{
+    return i_shard % context->n_parts == context->part;
+}
+
+/* Finds the first file that holds an item of the sample. PST_FILE_NONE: there is none, or the index
+ * is damaged there, which is a finding of the part that gets the sample. */
+static uint32_t first_file(const pst_dataset *dataset, uint64_t sample)
+{
+    for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++) {
+        const struct pst_field *field = pst_dataset_field(dataset, f);
+        for (uint32_t v = 0; psti_format_has_items(field->type) && v < field->n_variants; v++) {
+            struct pst_item item = {.i_file = PST_FILE_NONE};
+            if (pst_dataset_item(dataset, sample, f, v, &item, sizeof item, NULL) == PST_OK &&
+                item.i_file != PST_FILE_NONE)
+                return item.i_file;
+        }
+    }
+    return PST_FILE_NONE;
+}
+
+/* True if the sample belongs to this part. Samples go with their shards, so that each file is read
+ * by one part. The files of a plain folder are small: there runs of samples are divided. */
+static bool has_sample(const struct psti_verify_context *context, uint64_t sample)
+{
+    if (context->n_parts == 1)
+        return true;
+    uint32_t i_file = pst_dataset_is_folder(context->dataset)
+                          ? PST_FILE_NONE
+                          : first_file(context->dataset, sample);
+    return psti_verify_has_shard(context, i_file != PST_FILE_NONE ? i_file
+                                                                  : sample / PSTI_VERIFY_RUN_COUNT);
+}
+
 void psti_verify_shard(const struct psti_verify_context *context, struct psti_verify_job *job)
 {
     struct pst_error err;
     char path[8192];
     struct psti_index_shard shard = {0};
     uint64_t n_items = 0;
+    if (!psti_verify_has_shard(context, job->i_shard)) {
+        job->shard_bad = true;
+        return;
+    }
     pst_error_clear(&err);
     enum pst_status status = psti_dataset_shard(context->dataset, job->i_shard, &shard, &err);
     if (status == PST_OK)
@@ -260,6 +298,9 @@ void psti_verify_samples(const struct psti_verify_context *context, struct psti_
         struct pst_error err;
         char name[PST_NAME_CAP];
         one.sample = job->first + i;
+        if (!has_sample(context, one.sample))
+            continue;
+        job->n_samples++;
         pst_error_clear(&err);
         if (pst_dataset_sample_name(context->dataset, one.sample, name, &err) != PST_OK) {
             psti_verify_locate(&err, context->dataset, one.sample, NULL);

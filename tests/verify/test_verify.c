@@ -215,6 +215,93 @@ static void folders_are_decoded(void **state)
     assert_int_equal(findings.n, 1);
 }
 
+static enum pst_status verify_part(void **state, const char *relative, uint32_t part, uint32_t n,
+                                   struct findings *findings, struct pst_verify_report *report)
+{
+    struct pst_error err;
+    struct pst_verify_options options = {.struct_size = sizeof options,
+                                         .num_workers = 1 + part % 3,
+                                         .bad_sample = on_finding,
+                                         .ctx = findings,
+                                         .part = part,
+                                         .n_parts = n};
+    pst_error_clear(&err);
+    return pst_verify(folder_path(state, relative), &options, report, sizeof *report, &err);
+}
+
+/* All parts together read and find what one process does, whatever their number. */
+static void parts_check_everything_once(void **state)
+{
+    static const uint32_t counts[] = {1, 2, 3, 7, 100};
+    static const char *const sets[] = {"a.pst", "f"};
+    make_packed(state, 80, 4096);
+    flip(state, 3);
+    flip(state, 40);
+    folder_text(state, "f/a/00.png", "nonsense");
+    for (unsigned s = 0; s < 2; s++) {
+        struct pst_verify_report whole, part;
+        struct findings expected = {0};
+        assert_int_not_equal(verify(state, sets[s], 2, false, &expected, &whole), PST_OK);
+        for (unsigned k = 0; k < 5; k++) {
+            struct pst_verify_report sum = {0};
+            struct findings findings = {0};
+            uint8_t identity[PST_IDENTITY_NBYTES];
+            for (uint32_t i = 1; i <= counts[k]; i++) {
+                unsigned n_before = findings.n;
+                enum pst_status status =
+                    verify_part(state, sets[s], i, counts[k], &findings, &part);
+                assert_int_equal(status == PST_OK, findings.n == n_before);
+                assert_int_equal(part.n_samples_total, 80);
+                assert_true(i == 1 || memcmp(identity, part.identity, sizeof identity) == 0);
+                memcpy(identity, part.identity, sizeof identity);
+                sum.n_samples += part.n_samples;
+                sum.n_items += part.n_items;
+                sum.nbytes += part.nbytes;
+                sum.n_bad += part.n_bad;
+            }
+            assert_int_equal(sum.n_samples, whole.n_samples);
+            assert_int_equal(sum.n_items, whole.n_items);
+            assert_int_equal(sum.nbytes, whole.nbytes);
+            assert_int_equal(sum.n_bad, whole.n_bad);
+            assert_int_equal(findings.n, expected.n);
+            for (unsigned i = 0; i < expected.n; i++) {
+                unsigned n_alike = 0;
+                for (unsigned m = 0; m < findings.n; m++)
+                    n_alike += strcmp(expected.names[i], findings.names[m]) == 0 &&
+                               strcmp(expected.errors[i].text, findings.errors[m].text) == 0;
+                assert_int_equal(n_alike, 1);
+            }
+        }
+    }
+}
+
+/* Some part holds the largest item that the index states, and the others say that they do not. */
+static void parts_find_the_largest_item(void **state)
+{
+    struct findings findings = {0};
+    struct pst_verify_report part;
+    uint64_t items = UINT64_MAX, pixels = UINT64_MAX, any = 0;
+    make_packed(state, 80, 4096);
+    for (uint32_t i = 1; i <= 7; i++) {
+        assert_int_equal(verify_part(state, "a.pst", i, 7, &findings, &part), PST_OK);
+        items &= part.unreached_items;
+        pixels &= part.unreached_pixels;
+        any |= part.unreached_items | part.unreached_pixels;
+    }
+    assert_int_equal(items | pixels, 0);
+    assert_int_not_equal(any, 0);
+}
+
+static void impossible_parts_are_refused(void **state)
+{
+    struct findings findings = {0};
+    struct pst_verify_report report;
+    make_packed(state, 4, 4096);
+    assert_int_equal(verify_part(state, "a.pst", 3, 2, &findings, &report), PST_ERROR_ARGUMENT);
+    assert_int_equal(verify_part(state, "a.pst", 0, 2, &findings, &report), PST_ERROR_ARGUMENT);
+    assert_int_equal(verify_part(state, "a.pst", 1, 0, &findings, &report), PST_ERROR_ARGUMENT);
+}
+
 static int cancel(void *ctx, const struct pst_progress *progress)
 {
     (void)ctx;
@@ -303,6 +390,9 @@ int main(void)
         T(a_shard_that_is_gone_or_short),
         T(pixels_that_differ_behind_good_bytes),
         T(folders_are_decoded),
+        T(parts_check_everything_once),
+        T(parts_find_the_largest_item),
+        T(impossible_parts_are_refused),
         T(can_be_cancelled),
         T(opening_can_be_cancelled),
         cmocka_unit_test(which_webp_is_lossless),

@@ -102,10 +102,10 @@ struct cli_command {
         "", 0, CLI_HEADING, NULL, NULL, NULL, title                                                \
     }
 
-/* Sets targets and operands (at most 4). Returns -1 to go on, or the exit status (after --help
- * or wrong use). */
+/* Sets targets and operands: [command->n_max], of which those that are not given stay as they are.
+ * Returns -1 to go on, or the exit status (after --help or wrong use). */
 int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv,
-              const char *operands[4]);
+              const char *operands[]);
 /* Prints a message and returns the exit status CLI_USAGE. */
 int cli_usage(const struct cli *cli, const char *format, ...) PST_PRINTF(2, 3);
 bool cli_size(const char *text, uint64_t *nbytes);

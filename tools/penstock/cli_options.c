@@ -218,7 +218,7 @@ static int take_option(const struct cli *cli, const struct cli_command *command,
 }
 
 int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv,
-              const char *operands[4])
+              const char *operands[])
 {
     int n = 0;
     bool only_operands = false;

@@ -268,6 +268,8 @@ def verify(
     decode: bool,
     restore: bool,
     num_workers: int,
+    part: int,
+    n_parts: int,
     progress: _Progress | None,
     bad_sample: _BadSample | None,
     opening: Callable[[int, int], Any] | None,

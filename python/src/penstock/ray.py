@@ -1,9 +1,9 @@
-"""Ray reads, writes and packs data sets: see docs/guide/ray-spark.md. Importing it imports Ray."""
+"""Ray reads, writes, packs and checks data sets: see docs/guide/ray-spark.md. Importing it imports Ray."""
 
 from __future__ import annotations
 
 from .engines.ray_sink import Sink, write
 from .engines.ray_source import Source, read
-from .engines.ray_tasks import pack, repack
+from .engines.ray_tasks import pack, repack, verify
 
-__all__ = ["Sink", "Source", "pack", "read", "repack", "write"]
+__all__ = ["Sink", "Source", "pack", "read", "repack", "verify", "write"]

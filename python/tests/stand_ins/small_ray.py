@@ -137,6 +137,26 @@ def from_items(rows, override_num_blocks=1):
     return Dataset([ReadTask(partial(_rows_task, part), BlockMetadata(len(part), 0, None, None)) for part in parts])
 
 
+class RemoteFunction:
+    def __init__(self, function):
+        self._function = function
+
+    def remote(self, *arguments):
+        return pickle.loads(pickle.dumps(self._function))(*pickle.loads(pickle.dumps(arguments)))
+
+
+def remote(**arguments):
+    return RemoteFunction
+
+
+def get(results):
+    return list(results)
+
+
+def cluster_resources():
+    return {"CPU": 2.0}
+
+
 def install() -> ModuleType:
     """Makes `import ray` find this."""
     ray, data, block = ModuleType("ray"), ModuleType("ray.data"), ModuleType("ray.data.block")
@@ -144,6 +164,7 @@ def install() -> ModuleType:
         setattr(data, thing.__name__, thing)
     block.BlockAccessor, block.BlockMetadata = BlockAccessor, BlockMetadata
     ray.data, data.block, ray.is_stand_in = data, block, True
+    ray.remote, ray.get, ray.cluster_resources = remote, get, cluster_resources
     sys.modules.update({"ray": ray, "ray.data": data, "ray.data.block": block})
     return ray
 

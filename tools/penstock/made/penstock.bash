@@ -12,7 +12,7 @@ _penstock_options() # VERB: its options
     'ls') echo '--long -l --range -r --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'cat') echo '--field -f --variant -k --name -n --output -o --force --as -a --original -O --pixels -p --tier -t --effort -e --max-error --indices -i --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'unpack') echo '--workers -w --resume -r --on-error --split --members --json --quiet --help -h' ;;
-    'verify') echo '--decode -d --restore -r --workers -w --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
+    'verify') echo '--decode -d --restore -r --workers -w --labels --masks --ignore-labels --allow-unreadable --split --members --part --summary --json --quiet --help -h' ;;
     'index') echo '--check --sums --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'view') echo '--field -f --box-labels --name -n --batch -b --transforms -t --epoch --epochs -e --seed --output -o --force --size -s --columns -c --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'serve') echo '--memory -m --threads -t --numa --linger --keep -k --detach -d --socket --json --quiet --help -h' ;;
@@ -114,6 +114,7 @@ _penstock_value() # VERB OPTION: what its value is; nothing: it has none. A comm
     'verify --masks') echo ':other' ;;
     'verify --split') echo ':other' ;;
     'verify --members') echo ':other' ;;
+    'verify --part') echo ':other' ;;
     'index --labels') echo ':file' ;;
     'index --masks') echo ':other' ;;
     'index --split') echo ':other' ;;

@@ -225,6 +225,8 @@ complete -c penstock -n '__penstock_at "verify"' -l ignore-labels -d 'the images
 complete -c penstock -n '__penstock_at "verify"' -l allow-unreadable -d 'leave out files and folders of a plain folder that cannot be read or...'
 complete -c penstock -n '__penstock_at "verify"' -l split -x -d 'of files of others: the split to read, such as train'
 complete -c penstock -n '__penstock_at "verify"' -l members -x -d 'of files of others: what members are, by suffix...'
+complete -c penstock -n '__penstock_at "verify"' -l part -x -d 'do part I of N, from 1'
+complete -c penstock -n '__penstock_at "verify"' -l summary -d 'join the reports that parts wrote with --json: the operands are...'
 complete -c penstock -n '__penstock_at "verify"' -l json -d 'results and errors as JSON on stdout'
 complete -c penstock -n '__penstock_at "verify"' -l quiet -d 'no progress and no remarks on stderr'
 complete -c penstock -n '__penstock_at "verify"' -l help -s h -d 'this text'

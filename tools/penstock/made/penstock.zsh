@@ -250,6 +250,8 @@ _penstock() {
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
       '--split[of files of others\: the split to read, such as train]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
+      '--part[do part I of N, from 1]:I/N: ' \
+      '--summary[join the reports that parts wrote with --json\: the operands are...]' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
       '(-h --help)'{-h,--help}'[this text]' \

@@ -365,6 +365,7 @@ def verify(
     ignore_labels: bool = False,
     split: str | None = None,
     fields: Rules | None = None,
+    part: tuple[int, int] | None = None,
 ) -> VerifyReport:
     """Reads a whole data set and compares every checksum. Faults are listed, not raised.
 
@@ -378,6 +379,7 @@ def verify(
             ends.
         labels, masks, allow_unreadable, ignore_labels: for a plain folder, as for :class:`Dataset`.
         split, fields: for files of others, as for :class:`Dataset`.
+        part: (i, n): check part i of n, from 1, as ``penstock verify --part`` does; see :class:`VerifyReport`.
     """
     findings: list[dict[str, Any]] = []
     text = path_text(path)
@@ -393,6 +395,7 @@ def verify(
             decode,
             restore,
             max(1, _options.workers(num_workers)),
+            *(part or (0, 0)),
             progress,
             collector(findings, on_finding),
             told,

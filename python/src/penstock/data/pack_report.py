@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_
 from typing import Any, NamedTuple
 
 from ..base.public import public
+from ..errors import StateError
 
 __all__ = ["PackReport", "VerifyReport"]
 
@@ -59,7 +62,12 @@ class PackReport(NamedTuple):
 
 
 class VerifyReport(NamedTuple):
-    """The result of :func:`verify`: ``findings`` has a dict for each finding."""
+    """The result of :func:`verify`: ``findings`` has a dict for each finding.
+
+    With ``part``: ``n_samples_total`` samples are in all parts together; ``identity`` must be the same for all parts; bit i of
+    ``unreached_items`` says that this part has no item of field i with as many bytes as the index states of the largest one, and
+    ``unreached_pixels`` no image with as many bytes of pixels. If all parts have a bit, the index is wrong.
+    """
 
     ok: bool
     n_samples: int
@@ -67,6 +75,37 @@ class VerifyReport(NamedTuple):
     n_bad: int
     nbytes: int
     findings: list[dict[str, Any]]
+    n_samples_total: int = 0
+    identity: bytes = b""
+    unreached_items: int = 0
+    unreached_pixels: int = 0
+
+
+def joined(reports: Sequence[VerifyReport], field_names: Callable[[], Sequence[str]]) -> VerifyReport:
+    """Joins the reports of all parts of one data set to the report that a single process makes.
+
+    field_names: gives the names of the data set's fields; called only for a fault that no part alone can see.
+
+    Raises StateError if the parts saw different data sets, or do not have all samples together.
+    """
+    total = max(report.n_samples_total for report in reports)
+    n_samples = sum(report.n_samples for report in reports)
+    findings = [finding for report in reports for finding in report.findings]
+    if len({report.identity for report in reports if any(report.identity)}) > 1:
+        raise StateError("the data set changed between the parts, or the machines see different ones under its path")
+    unreached = reduce(and_, (report.unreached_items for report in reports))
+    unreached |= reduce(and_, (report.unreached_pixels for report in reports))
+    if not findings and unreached:
+        findings = [_unreached(name) for i, name in enumerate(field_names()) if unreached >> i & 1]
+    elif not findings and n_samples != total:
+        raise StateError(f"the parts have {n_samples} samples, the data set has {total}")
+    n_items, nbytes = sum(report.n_items for report in reports), sum(report.nbytes for report in reports)
+    return VerifyReport(not findings, n_samples, n_items, len(findings), nbytes, findings, total, reports[0].identity)
+
+
+def _unreached(name: str) -> dict[str, Any]:
+    text = f"the index states another size of the largest item of field {name} than its items have"
+    return {"message": text, "status": "PST_ERROR_CORRUPT", "text": text, "name": ""}
 
 
 def collector(found: list[dict[str, Any]], also: BadSample | None, most: int | None = None) -> BadSample:

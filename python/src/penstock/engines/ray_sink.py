@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -165,6 +166,8 @@ class Sink(ray_data.Datasink):
         try:
             os.rename(whole, self._path)
         except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
             raise ExistsError(f"{self._path} came into being during the write: {error}", dataset=self._path) from None
         above = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY)
         try:

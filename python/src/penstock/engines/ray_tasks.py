@@ -1,17 +1,18 @@
-"""Packing by tasks of Ray: each packs a part, and one merge makes the data set."""
+"""Packing and checking by tasks of Ray: each does a part, and the program joins the parts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..base.public import public
 from ..data import pack as _pack
-from ..data.pack_report import PackReport
+from ..data.dataset import Dataset
+from ..data.pack_report import PackReport, VerifyReport, joined
 from .rays import ray
 
-__all__ = ["pack", "repack"]
+__all__ = ["pack", "repack", "verify"]
 
 Path = str | os.PathLike[str]
 
@@ -42,9 +43,8 @@ def pack(
     destination = os.path.abspath(destination)
     options = {"num_workers": 1, **options}
     planned = _pack.pack(source, destination, prepare=True, **options).n_shards
-    n = parts or max(1, min(planned, 2 * int(ray.cluster_resources().get("CPU", 1))))
-    task = ray.remote(**{**(ray_remote_args or {}), "max_retries": max_retries})(_part)
-    ray.get([task.remote(source, destination, (i + 1, n), options) for i in range(n)])
+    n = parts or max(1, min(planned, _tasks()))
+    _run(_part, n, {**(ray_remote_args or {}), "max_retries": max_retries}, source, destination, options)
     return _pack.merge(destination)
 
 
@@ -53,8 +53,48 @@ def repack(source: Path, destination: Path, **options: Any) -> PackReport:
     return pack(source, destination, **options)
 
 
-def _part(source: Any, destination: str, part: tuple[int, int], options: dict[str, Any]) -> None:
+def verify(
+    path: Path,
+    *,
+    parts: int | None = None,
+    max_retries: int = 5,
+    ray_remote_args: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> VerifyReport:
+    """Reads a whole data set by tasks of Ray and compares every checksum. The report is that of :func:`penstock.verify`, but its
+    findings come in another order.
+
+    All nodes see the data set under the same path. Ray runs a task again as ``max_retries`` says.
+
+    Args:
+        path, options: as for :func:`penstock.verify`, without ``part`` and callbacks. ``num_workers`` is 1 where it is not given.
+        parts: the number of tasks; None: two for each CPU of the cluster. No more than the data set has shards have much to do.
+        max_retries, ray_remote_args: as for ``ray.remote``.
+
+    Raises StateError if nodes see different data sets under the path, or if it changed meanwhile.
+    """
+    path = os.path.abspath(path)
+    options = {"num_workers": 1, **options}
+    arguments = {**(ray_remote_args or {}), "max_retries": max_retries}
+    return joined(_run(_verified, parts or _tasks(), arguments, path, options), lambda: list(Dataset(path).fields))
+
+
+def _tasks() -> int:
+    return max(1, 2 * int(ray.cluster_resources().get("CPU", 1)))
+
+
+def _run(function: Callable[..., Any], n: int, arguments: dict[str, Any], *what: Any) -> list[Any]:
+    """Runs a function by n tasks, the last argument of which is the part, and waits for all."""
+    task = ray.remote(**arguments)(function)
+    return list(ray.get([task.remote(*what, (i + 1, n)) for i in range(n)]))
+
+
+def _part(source: Any, destination: str, options: dict[str, Any], part: tuple[int, int]) -> None:
     _pack.pack(source, destination, part=part, **options)
+
+
+def _verified(path: str, options: dict[str, Any], part: tuple[int, int]) -> VerifyReport:
+    return _pack.verify(path, part=part, **options)
 
 
 public(__name__, "penstock.ray")

@@ -1,0 +1,119 @@
+"""Three nodes of Ray on this machine pack one data set. The node of a part that is half done is killed. test_ray_nodes.py runs it.
+
+    ray_nodes.py SOURCE DESTINATION SCRATCH
+
+Each part stops after its first samples until the file SCRATCH/go is there, so that the test knows what runs where. SCRATCH gets a
+file for each start of a part, with the node's id. This is a program and no module, so that Ray sends its functions by value.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+# Four nodes of Ray start slowly on a machine that has other work. A node is dead when its raylet is, not when it is slow.
+LIMIT_S = 600
+os.environ |= {"RAY_health_check_failure_threshold": "100", "RAY_enable_metrics_collection": "0",
+               "RAY_enable_worker_prestart": "0", "RAY_USAGE_STATS_ENABLED": "0"}  # fmt: skip
+
+import ray  # noqa: E402  (reads the environment when it is imported)
+from ray.cluster_utils import Cluster  # noqa: E402
+
+import penstock.ray  # noqa: E402
+from penstock.engines import ray_tasks  # noqa: E402
+
+SCRATCH = sys.argv[3] if __name__ == "__main__" else ""
+
+
+def slow_part(source: Any, destination: str, options: dict[str, Any], part: tuple[int, int]) -> None:
+    """Packs the part as penstock.ray does, but waits within it."""
+    import os
+    import time
+    from pathlib import Path
+
+    import ray
+
+    from penstock.data import pack
+
+    scratch = Path(SCRATCH)
+    begun = [False]
+
+    def wait(n_done: int, *_: Any) -> None:
+        if n_done == 0 or begun[0]:
+            return
+        begun[0] = True
+        node = ray.get_runtime_context().get_node_id()
+        (scratch / f"part-{part[0]}-{node}-{os.getpid()}").touch()
+        deadline = time.monotonic() + 600
+        while not (scratch / "go").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    pack.pack(source, destination, part=part, progress=wait, **options)
+
+
+def wait_for(what: str, condition: Any) -> Any:
+    deadline = time.monotonic() + LIMIT_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+    return found
+
+
+def started(start: Any) -> Any:
+    """Starts a node. Ray gives up after 30 seconds, which a busy machine may need for one."""
+    for left in reversed(range(10)):
+        try:
+            return start()
+        except Exception as error:
+            if left == 0 or "timed out during startup" not in str(error):
+                raise
+    raise AssertionError
+
+
+def starts(part: int | str = "*") -> list[list[str]]:
+    """Returns part, node and process of each start so far."""
+    return [path.name.split("-")[1:] for path in Path(SCRATCH).glob(f"part-{part}-*")]
+
+
+def kill_one(cluster: Cluster, told: dict[str, Any]) -> None:
+    """Waits until three nodes have begun a part each, and kills the raylet of one."""
+    wait_for("three parts that run", lambda: len({node for _, node, _ in starts()}) == 3)
+    part, node_id, pid = starts()[0]
+    told.update(part=int(part), node=node_id, tried=len(list(Path(sys.argv[2]).glob("parts-*/try-*"))))
+    [node] = [node for node in cluster.worker_nodes if node.node_id == node_id]
+    os.kill(node.all_processes["raylet"][0].process.pid, signal.SIGKILL)
+    wait_for("a second start of the part", lambda: len(starts(part)) > 1)
+    told["again"] = [node for _, node, _ in starts(part) if node != node_id]
+    told["worker_lives"] = Path(f"/proc/{pid}").exists()
+    (Path(SCRATCH) / "go").touch()
+
+
+def main() -> None:
+    source, destination = sys.argv[1:3]
+    small = {"num_cpus": 1, "object_store_memory": 80 << 20}
+    cluster = Cluster()
+    started(lambda: cluster.add_node(**{**small, "num_cpus": 0}, include_dashboard=False))
+    for _ in range(3):
+        started(lambda: cluster.add_node(**small))
+    cluster.wait_for_nodes()
+    ray.init(address=cluster.address, log_to_driver=False)
+    told: dict[str, Any] = {}
+    ray_tasks._part = slow_part
+    killer = threading.Thread(target=kill_one, args=(cluster, told), daemon=True)
+    killer.start()
+    report = penstock.ray.pack(source, destination, parts=3, forms=["original"], shard_size="64KiB")
+    killer.join(LIMIT_S)
+    print(json.dumps({**told, "n_samples": report.n_samples, "ray": ray.__version__,
+                      "alive": sum(node["Alive"] for node in ray.nodes())}))  # fmt: skip
+    ray.shutdown()
+    cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()
