@@ -53,6 +53,7 @@ help:
 	@echo "make bench-audio-accuracy     what examples/train_audio.py reaches on speakers it has not heard; DATA=FOLDER of spoken digits"
 	@echo "make bench-tasks              recipes of classification, detection, segmentation beside torchvision v2 and DALI; TASKS_ARGS='--tasks detect'"
 	@echo "make bench-records            raw files, TFRecord, RecordIO, tar, .pst: DALI, tf.data, torch, WebDataset, Penstock; RECORDS_ARGS='--forms tar,pst*'"
+	@echo "make bench-parts              pack, repack, verify by two parts on two cores beside one part on one; PARTS_ARGS='--rounds 3'"
 	@echo "make bench-sources            tars in place: Penstock, WebDataset, wids, Energon, DALI, tf.data, torch; SOURCES_ARGS='--cores 1'"
 	@echo "                              containers beside their own libraries: SOURCES_ARGS='containers --groups parquet,mds'; --short tries them"
 	@echo "make bench-endtoend           training time: DALI, torchvision, Penstock, over networks, data, machines; ENDTOEND_ARGS='--sets frames'"
@@ -180,6 +181,9 @@ bench-tasks: system $(STAMPS)/build
 
 bench-records: build test-packages
 	bash bench/records/run.sh $(RECORDS_ARGS)
+
+bench-parts: system $(STAMPS)/build
+	bash bench/parts/run.sh $(PARTS_ARGS)
 
 bench-sources: build test-packages
 	bash bench/sources/run.sh $(SOURCES_ARGS)
