@@ -175,8 +175,9 @@ struct pst_member_rule {
 /* Options of pst_dataset_open. Zero-initialise, then set struct_size. */
 struct pst_dataset_options {
     size_t struct_size;
-    /* Plain folders only. Path of a label file: CSV (header: file,label[,...]) or JSON lines. It
-     * names files relative to the folder and gives their fields. NULL: there is one class per
+    /* Plain folders only. Path of a label file: CSV (header: file,label[,...]), JSON lines,
+     * or a list (.txt, .list) of lines "path label". It names files relative to the folder and
+     * gives their fields. NULL: there is one class per
      * sub-folder, in byte order of the names, or no label if the folder is flat. A sub-folder
      * "images" beside "masks" (or "image", "mask", "mask_x", "x_masks") is no class: each image
      * gets the masks of the same name. "leftImg8bit" beside "gtFine" is Cityscapes: the fields

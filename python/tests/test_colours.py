@@ -223,3 +223,103 @@ def test_command_line(tmp_path, table):
     done = subprocess.run([program, "pack", root, tmp_path / "no", "--colours", table, "--paint", "mask"], capture_output=True,
                           text=True, check=False, env=environment)  # fmt: skip
     assert done.returncode == 2 and "--paint" in done.stderr
+
+
+def ade_image(folder, name: str, numbers: np.ndarray, objects: list[tuple[int, str]] | None, blue: int = 9) -> None:
+    """Writes an image of the full ADE20K with its mask, and its JSON file if there are objects."""
+    folder.mkdir(parents=True, exist_ok=True)
+    PilImage.fromarray(picture(3, *numbers.shape)).save(folder / f"{name}.jpg")
+    rgb = np.stack([numbers // 256 * 10, numbers % 256, np.full(numbers.shape, blue)], axis=2).astype(np.uint8)
+    PilImage.fromarray(rgb).save(folder / f"{name}_seg.png")
+    PilImage.fromarray(rgb[..., 0]).save(folder / f"{name}_parts_1.png")
+    (folder / name).mkdir(exist_ok=True)
+    PilImage.fromarray(rgb[..., 0]).save(folder / name / "instance_000_x.png")
+    if objects is not None:
+        tree = {"annotation": {"object": [{"id": i, "name": text, "name_ndx": number} for i, (number, text) in enumerate(objects)]}}
+        (folder / f"{name}.json").write_bytes(json.dumps(tree, ensure_ascii=False).encode("iso-8859-1"))
+
+
+ADE_OBJECTS = [(2420, "sky"), (312, "building, edifice"), (255, "caf\xe9"), (1, "sky")]
+
+
+@pytest.fixture
+def ade(tmp_path):
+    root = tmp_path / "ADE20K_2021_17_01/images/ADE"
+    numbers = np.random.default_rng(1).choice([0, 1, 255, 312, 2420], (20, 30))
+    ade_image(root / "training/urban/street", "ADE_train_00000001", numbers, ADE_OBJECTS)
+    ade_image(root / "validation/nature/é", "ADE_val_00000001", np.full((9, 8), 312), ADE_OBJECTS[1:2])
+    return tmp_path / "ADE20K_2021_17_01", numbers
+
+
+def test_full_ade20k(tmp_path, ade):
+    root, numbers = ade
+    report = ps.pack(root, tmp_path / "out", colours="ade")
+    assert report.n_samples == 2 and report.notices == []
+    ds = ps.Dataset(tmp_path / "out")
+    assert ds.name(0) == "images/ADE/training/urban/street/ADE_train_00000001.jpg"
+    assert np.array_equal(ds[0]["mask"], numbers) and ds[0]["mask"].dtype == np.uint16
+    assert ds[0]["mask_classes"].tolist() == [1, 255, 312, 2420] and ds[1]["mask_classes"].tolist() == [312]
+    assert [ds[i]["split"] for i in range(2)] == ["training", "validation"]
+    names = ds.class_names("mask_classes")
+    assert [names[i] for i in (0, 1, 2, 255, 312)] == ["unlabelled", "sky", "class_2", "café", "building, edifice"]
+    assert names[2420] == "sky 2420"
+    ps.pack(root, tmp_path / "val", colours="ade", split="validation")
+    assert len(ps.Dataset(tmp_path / "val")) == 1
+    with pytest.raises(ps.errors.NotFoundError, match="split 'test'; there are training, validation"):
+        ps.pack(root, tmp_path / "no", colours="ade", split="test")
+
+
+def test_ade20k_without_names_and_with_others(tmp_path, ade):
+    root, numbers = ade
+    folder = root / "images/ADE/training/urban/street"
+    ade_image(folder, "ADE_train_00000002", np.full((9, 8), 312), [(312, "house")])
+    report = ps.pack(root, tmp_path / "out", colours="ade")
+    assert [(each["kind"], each["count"]) for each in report.notices] == [("names_differ", 1)]
+    for path in root.rglob("*.json"):
+        path.unlink()
+    (folder / "ADE_train_00000002.jpg").unlink()
+    PilImage.new("RGB", (8, 9)).save(root / "alone.jpg")
+    report = ps.pack(root, tmp_path / "plain", colours="ade")
+    assert {(each["kind"], each["count"]) for each in report.notices} == {("mask_alone", 1), ("left_out", 1)}
+    ds = ps.Dataset(tmp_path / "plain")
+    assert np.array_equal(ds[0]["mask"], numbers) and not ds.class_names("mask_classes")
+
+
+def test_colours_that_ade20k_does_not_have(tmp_path, ade):
+    root, numbers = ade
+    path = root / "images/ADE/training/urban/street/ADE_train_00000001_seg.png"
+    pixels = np.asarray(PilImage.open(path)).copy()
+    pixels[5, 6] = (11, 0, 0)
+    PilImage.fromarray(pixels).save(path)
+    with pytest.raises(ps.errors.CorruptError, match=r"x=6, y=5 has the colour \(11, 0, 0\), #0b0000, which the table ade"):
+        ps.pack(root, tmp_path / "red", colours="ade")
+    pixels[5, 6] = (0, 2, 0)
+    PilImage.fromarray(pixels).save(path)
+    with pytest.raises(ps.errors.CorruptError, match=r"x=6, y=5 has the colour \(0, 2, 0\)"):
+        ps.pack(root, tmp_path / "unnamed", colours="ade")
+    (path.parent / "ADE_train_00000001.json").write_text('{"annotation": {"object": [{"name": "sky"}]}}')
+    with pytest.raises(ps.errors.CorruptError, match=r"00001\.json.*annotation\.object\[0\] has no name and number"):
+        ps.pack(root, tmp_path / "json", colours="ade")
+    with pytest.raises(ps.errors.NotFoundError, match="table is ade150"):
+        ps.pack(root / "images/ADE/validation/nature/é/ADE_val_00000001", tmp_path / "none", colours="ade")
+
+
+def test_benchmark_of_ade20k(tmp_path):
+    root = tmp_path / "ADEChallengeData2016"
+    numbers = np.random.default_rng(2).integers(0, 151, (20, 30)).astype(np.uint8)
+    for split, name in (("training", "ADE_train_1"), ("validation", "ADE_val_1")):
+        for folder in ("images", "annotations"):
+            (root / folder / split).mkdir(parents=True)
+        PilImage.fromarray(picture(1, 20, 30)).save(root / "images" / split / f"{name}.jpg")
+        PilImage.fromarray(numbers).save(root / "annotations" / split / f"{name}.png")
+    ps.pack(root, tmp_path / "out", colours="ade150")
+    ds = ps.Dataset(tmp_path / "out")
+    assert np.array_equal(ds[0]["mask"], np.where(numbers == 0, 255, numbers - 1)) and ds[1]["split"] == "validation"
+    names = ds.class_names("mask_classes")
+    assert len(names) == 150 and [names[i] for i in (0, 7, 12, 44, 149)] == ["wall", "bed", "person", "chest of drawers", "flag"]
+    ps.pack(root, tmp_path / "val", colours="ade150", split="validation")
+    assert [ps.Dataset(tmp_path / "val").name(i) for i in range(1)] == ["images/validation/ADE_val_1.jpg"]
+    numbers[3, 4] = 151
+    PilImage.fromarray(numbers).save(root / "annotations/training/ADE_train_1.png")
+    with pytest.raises(ps.errors.CorruptError, match=r"x=4, y=3 has the colour \(151, 151, 151\)"):
+        ps.pack(root, tmp_path / "no", colours="ade150")

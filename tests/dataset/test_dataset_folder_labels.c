@@ -396,6 +396,86 @@ static void many_lines_in_any_order(void **state)
     free(text);
 }
 
+/* Lists of a path and labels in a line, as DALI's readers take them. */
+static void list_of_paths_and_labels(void **state)
+{
+    three_images(state);
+    folder_text(state, "f/two words.jpg", "4444");
+    folder_text(state, "f/no ending", "55555");
+    pst_dataset *dataset =
+        folder_open(state, "f",
+                    folder_text(state, "labels.TXT",
+                                "\xEF\xBB\xBFsub/b.png 12\r\n\r\n  \t\r\n./a.jpg\t0  \n"
+                                "two words.jpg 3\nno ending 007"));
+    assert_int_equal(pst_dataset_count(dataset), 4);
+    assert_string_equal(folder_sample_name(dataset, 0), "a.jpg");
+    assert_string_equal(folder_sample_name(dataset, 1), "no ending");
+    assert_string_equal(folder_sample_name(dataset, 3), "two words.jpg");
+    assert_int_equal(pst_dataset_n_fields(dataset), 2);
+    assert_int_equal(pst_dataset_field(dataset, 1)->n_classes, 13);
+    assert_int_equal(int_of(dataset, 0, "label"), 0);
+    assert_int_equal(int_of(dataset, 1, "label"), 7);
+    assert_int_equal(int_of(dataset, 2, "label"), 12);
+    assert_int_equal(int_of(dataset, 3, "label"), 3);
+    pst_dataset_close(&dataset);
+
+    dataset = folder_open(state, "f",
+                          folder_text(state, "labels.list",
+                                      "a.jpg 3 1\nc.jpg\nsub/b.png\t+9223372036854775807 \n"));
+    assert_int_equal(type_of(dataset, "labels"), PST_FIELD_JSON);
+    assert_string_equal(bytes_of(dataset, 0, "labels", NULL), "[3, 1]");
+    assert_string_equal(bytes_of(dataset, 1, "labels", NULL), "[]");
+    assert_string_equal(bytes_of(dataset, 2, "labels", NULL), "[9223372036854775807]");
+    pst_dataset_close(&dataset);
+
+    dataset = folder_open(state, "f", folder_text(state, "labels.txt", "c.jpg\na.jpg\n"));
+    assert_int_equal(pst_dataset_count(dataset), 2);
+    assert_int_equal(pst_dataset_n_fields(dataset), 1);
+    pst_dataset_close(&dataset);
+    /* A first line that names columns is that of CSV, whatever the file is called. */
+    dataset = folder_open(state, "f", folder_text(state, "labels.txt", "label,file\r\ncat,c.jpg"));
+    assert_string_equal(pst_dataset_class_name(dataset, 1, 0), "cat");
+    pst_dataset_close(&dataset);
+}
+
+static void list_that_is_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        enum pst_status status;
+        const char *words;
+    } cases[] = {
+        {"", PST_ERROR_NOT_FOUND, "names no file"},
+        {" \n\r\n", PST_ERROR_NOT_FOUND, "names no file"},
+        {"a.jpg 1\n\nd.jpg 2\n", PST_ERROR_NOT_FOUND, "line 3: d.jpg: there is no such file"},
+        {"a.jpg 1\nc.jpg 2\n./a.jpg 1\n", PST_ERROR_EXISTS,
+         "line 3: a.jpg is named twice, first in line 1"},
+        {"a.jpg 1\nc.jpg\n", PST_ERROR_CORRUPT, "line 2: the line has no label, and line 1 has"},
+        {"a.jpg\nc.jpg 3\n", PST_ERROR_CORRUPT, "line 1: the line has no label, and line 2 has"},
+        {"a.jpg cat\n", PST_ERROR_CORRUPT, "line 1: behind the path stands \"cat\""},
+        {"a.jpg 0.5\n", PST_ERROR_CORRUPT, "line 1: behind the path stands \"0.5\""},
+        {"a.jpg 1\nc.jpg -1\n", PST_ERROR_ARGUMENT, "line 2: label -1 is no number of a class"},
+        {"a.jpg 9223372036854775808\n", PST_ERROR_ARGUMENT, "line 1: label 9223372036854775808"},
+        {"a.jpg 1 2\nc.jpg 2 x\n", PST_ERROR_CORRUPT, "line 2: behind the path stands \"x\""},
+        {"../f/a.jpg 1\n", PST_ERROR_ARGUMENT, "line 1: \"../f/a.jpg\" is no path relative"},
+        {"/etc/passwd.jpg 1\n", PST_ERROR_ARGUMENT, "line 1: \"/etc/passwd.jpg\""},
+        {"0\t1\ta.jpg\n", PST_ERROR_ARGUMENT, "line 1: \"0\\x091\\x09a.jpg\" is no path"},
+        {"sub 1\n", PST_ERROR_UNSUPPORTED, "line 1: sub: not a regular file"},
+        {"a.jpg 1\nc\xFF.jpg 2\n", PST_ERROR_CORRUPT, "line 2: byte \\xFF is not UTF-8"},
+    };
+    three_images(state);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *line = folder_open_fails(
+            state, "f", folder_text(state, "labels.txt", cases[i].text), cases[i].status);
+        if (strstr(line, cases[i].words) == NULL)
+            fail_msg("\"%s\" is not in: %s", cases[i].words, line);
+        assert_non_null(strstr(line, "labels.txt"));
+    }
+    const char *hint = folder_open_fails(state, "f", folder_text(state, "labels.csv", "a.jpg 1\n"),
+                                         PST_ERROR_CORRUPT);
+    assert_non_null(strstr(hint, ".txt or .list"));
+}
+
 #ifdef PST_FAULTS
 static void every_failure_is_clean(void **state)
 {
@@ -404,14 +484,16 @@ static void every_failure_is_clean(void **state)
         "{\"file\": \"c.jpg\", \"label\": \"b\", \"boxes\": [[1,2,3,4]], \"j\": {}, \"mask\": "
         "\"sub/b.png\"}\n"
         "{\"file\": \"a.jpg\", \"label\": \"a\", \"boxes\": [], \"j\": [1], \"mask\": "
-        "\"c.jpg\"}\n"};
+        "\"c.jpg\"}\n",
+        "c.jpg 1 2\na.jpg 3\n"};
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_READ};
     struct pst_memory_stats before, after;
     three_images(state);
     pst_memory_stats(&before, sizeof before);
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         char path[4096]; /* folder_path's memory is used again and again */
-        snprintf(path, sizeof path, "%s", labels(state, texts[i / 2]));
+        const char *name = i < 4 ? "labels" : "labels.txt";
+        snprintf(path, sizeof path, "%s", folder_text(state, name, texts[i / 2]));
         struct pst_dataset_options options = {.struct_size = sizeof options, .labels = path};
         enum pst_status status;
         uint64_t n = 0;
@@ -443,6 +525,8 @@ int main(void)
         T(json_types),
         T(csv_that_is_refused),
         T(json_that_is_refused),
+        T(list_of_paths_and_labels),
+        T(list_that_is_refused),
         T(missing_files_can_be_skipped),
         T(no_label_file),
         T(locale_does_not_matter),

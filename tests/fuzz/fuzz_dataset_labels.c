@@ -1,4 +1,4 @@
-/* fuzz_dataset_labels.c - any bytes as the label file of a folder, as CSV and as JSON lines:
+/* fuzz_dataset_labels.c - any bytes as the label file of a folder, as CSV, JSON lines and a list:
  * opened, and every value of every sample asked for. The folder has three images and a mask to be
  * named. */
 #include <penstock/dataset.h>
@@ -83,10 +83,10 @@ static void make_directory(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
 {
-    static const char *const kinds[] = {"labels.csv", "labels.jsonl"};
+    static const char *const kinds[] = {"labels.csv", "labels.jsonl", "labels.txt"};
     if (strstr(directory, "XXXXXX"))
         make_directory();
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < 3; kind++) {
         char labels[160];
         struct pst_error err;
         pst_dataset *dataset;

@@ -142,7 +142,7 @@ static enum pst_status read_header(struct csv *csv)
         return psti_dataset_folder_bad_line(
             csv->sink, PST_ERROR_CORRUPT,
             "the first line must name the columns, one of them file; it begins with "
-            "\"%.64s\"",
+            "\"%.64s\" (lists of a path and a label in a line are called .txt or .list)",
             csv->header.bytes);
     return PST_OK;
 }

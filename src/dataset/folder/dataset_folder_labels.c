@@ -581,13 +581,17 @@ static enum pst_status two_passes(struct labels *labels, const char *text, size_
     while (i < nbytes && strchr(" \t\r\n", text[i]) != NULL && text[i] != '\0')
         i++;
     bool is_json = i < nbytes && (text[i] == '{' || text[i] == '[');
+    bool is_list = !is_json && psti_dataset_folder_is_list(sink->labels, text, nbytes);
+    enum pst_status (*read)(struct psti_row_sink *, const char *, size_t) =
+        is_json   ? psti_dataset_folder_read_json
+        : is_list ? psti_dataset_folder_read_list
+                  : psti_dataset_folder_read_csv;
     sink->begin_row = guess_begin;
     sink->cell = guess_cell;
     sink->end_row = guess_end;
     enum pst_status status = check_utf8(labels, text, nbytes);
     if (status == PST_OK)
-        status = is_json ? psti_dataset_folder_read_json(sink, text, nbytes)
-                         : psti_dataset_folder_read_csv(sink, text, nbytes);
+        status = read(sink, text, nbytes);
     if (status == PST_OK && labels->n_rows == 0)
         status =
             psti_dataset_folder_bad_line(sink, PST_ERROR_NOT_FOUND, "the label file names no file");
@@ -604,8 +608,7 @@ static enum pst_status two_passes(struct labels *labels, const char *text, size_
     sink->begin_row = fill_begin;
     sink->cell = fill_cell;
     sink->end_row = fill_end;
-    return is_json ? psti_dataset_folder_read_json(sink, text, nbytes)
-                   : psti_dataset_folder_read_csv(sink, text, nbytes);
+    return read(sink, text, nbytes);
 }
 
 enum pst_status psti_dataset_folder_labels(struct psti_folder *folder, const char *path,

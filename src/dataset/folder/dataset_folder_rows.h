@@ -1,5 +1,5 @@
-/* dataset_folder_rows.h - what the readers of label files, CSV and JSON lines, give to the one who
- * makes rows of it. */
+/* dataset_folder_rows.h - what the readers of label files (CSV, JSON lines, lists) give to the one
+ * who makes rows of it. */
 #ifndef PST_DATASET_DATASET_FOLDER_ROWS_H
 #define PST_DATASET_DATASET_FOLDER_ROWS_H
 
@@ -41,6 +41,11 @@ enum pst_status psti_dataset_folder_read_csv(struct psti_row_sink *sink, const c
                                              size_t nbytes);
 enum pst_status psti_dataset_folder_read_json(struct psti_row_sink *sink, const char *text,
                                               size_t nbytes);
+enum pst_status psti_dataset_folder_read_list(struct psti_row_sink *sink, const char *text,
+                                              size_t nbytes);
+/* True for a list of paths and labels: by the ending of the label file's name, and because its
+ * first line names no columns. `text` has no byte order mark. */
+bool psti_dataset_folder_is_list(const char *path, const char *text, size_t nbytes);
 /* True if cells of that column are paths of masks. */
 bool psti_dataset_folder_is_mask(const struct psti_row_sink *sink, const char *column);
 /* Reports an error of the label file at sink->line. */

@@ -60,6 +60,7 @@ _NOTICES = {
     "polygons": "{count} label files have polygons, of which the boxes alone are stored, the first {first}: --paint mask,instances "
                 "draws them",
     "attributes": "{count} attributes are left out, the first {first}",
+    "names_differ": "{count} JSON files have another name for a class than an earlier one, which counts, the first {first}",
     "other_json": "{count} JSON files are none of Labelme and left out, the first {first}",
 }
 

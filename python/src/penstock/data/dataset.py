@@ -121,7 +121,8 @@ class Dataset:
             (docs/table-fields.md). Of such files an index is made when they are opened for the first time: in the folder
             .penstock beside them, or below ``PENSTOCK_CACHE_DIR``.
         labels: plain folders: CSV (header ``file,label,...``) or JSON-lines file that names files and
-            gives their fields. None: one class per sub-folder.
+            gives their fields, or a list (.txt, .list) of lines "path label" as DALI's ``file_list``.
+            None: one class per sub-folder.
         allow_unreadable: plain folders: leave out (and count) what cannot be read.
         masks: columns of the label file that hold paths of mask files. "mask", ``"mask_..."`` and ``"..._mask"``
             are such columns anyway. Without a label file, a sub-folder "images" beside "masks" ("mask_x",

@@ -1,4 +1,5 @@
-"""Tables of colours: which class a colour of a mask means. Two data sets have theirs here; others come in a file."""
+"""Tables of colours: which class a colour of a mask means. CamVid and VOC have theirs here, ADE20K in ade.py; others come in a
+file."""
 
 from __future__ import annotations
 
@@ -33,6 +34,8 @@ Colour = tuple[int, int, int]
 
 class Table:
     """Labels and names by colour. `names` holds the names of labels 0, 1 and so on; labels from 255 on may have no name."""
+
+    ignored = IGNORED  # the label of what has no class
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -180,6 +183,7 @@ def _built_in(name: str) -> Table:
 
 
 BUILT_IN = ("camvid", "voc")
+_NAMES = (*BUILT_IN, "ade", "ade150")
 
 
 def open_table(given: str) -> Table:
@@ -189,7 +193,7 @@ def open_table(given: str) -> Table:
     ending = os.path.splitext(given)[1].lower()
     table = Table(given)
     if not ending and not os.path.exists(given):
-        raise NotFoundError(f"there is no table of colours {given!r}: {', '.join(BUILT_IN)}, or a file", file=given)
+        raise NotFoundError(f"there is no table of colours {given!r}: {', '.join(_NAMES)}, or a file", file=given)
     if ending in (".yaml", ".yml"):
         return table.fill(_rows_of_tree(table, {key: _plain(node) for key, node in read_yaml(given, "table of colours").items()}))
     data = read_file(given, "table of colours", _MOST_BYTES)

@@ -1,6 +1,7 @@
 """Reads folders of images with masks in colours, and makes numbers of classes of the colours, by a table.
 
-Image and mask have the same path within their folders, but for the extension and an ending such as `_L`.
+Image and mask have the same path within their folders, but for the extension and an ending such as `_L`. In ADE20K the mask lies
+beside its image.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from ...base.files import read_file
 from ...errors import CorruptError, NotFoundError, UnsupportedError
 from .. import image
 from ..schema import Array, FieldSpec, Text
-from .colour_tables import IGNORED, open_table
+from . import ade
+from .colour_tables import open_table
 from .given import Drops, Given, is_image_name, listed
 
 # Folders of images, and those of their masks, as data sets unpack: VOC, CamVid, and what people make of them.
@@ -29,11 +31,17 @@ class Colours:
     def __init__(self, folder: str, table: str, given: Given) -> None:
         self.folder, self.early = folder, Drops(given.drop)
         self.notices: list[dict[str, Any]] = []
-        self._given, self._table = given, open_table(table)
+        self._given, self._table = given, ade.table_of(table) or open_table(table)
         self._masks: dict[str, str] = {}  # path of the mask, by the path of its image
         self._splits: dict[str, str] = {}
-        for images, masks, split in self._places(given.split):
+        if isinstance(self._table, ade.Full):
+            self._pair_beside(self._table, given.split)
+            return
+        by_folder = self._table.where == "ade150"
+        for images, masks, split in self._places(None if by_folder else given.split):
             self._pair(images, masks, split)
+        if by_folder:
+            self._take_splits(given.split)
 
     def _places(self, wanted: str | None) -> list[tuple[str, str, str | None]]:
         """Returns folders of images and of their masks, with their splits."""
@@ -87,6 +95,44 @@ class Colours:
             if paths:
                 self.notices.append({"kind": kind, "name": "not annotated", "count": len(paths), "first": paths[0]})
 
+    def _pair_beside(self, table: ade.Full, wanted: str | None) -> None:
+        """Takes the layout of the full ADE20K: x.jpg, x_seg.png and x.json in one folder."""
+        images, masks = [], set()
+        for path in listed(self.folder):
+            stem, ending = os.path.splitext(path)
+            if ending.lower() in (".jpg", ".jpeg"):
+                images.append(path)
+            elif ending.lower() == ".png" and stem.endswith(ade.ENDING):
+                masks.add(path)
+        without = []
+        for path in images:
+            mask = f"{os.path.splitext(path)[0]}{ade.ENDING}.png"
+            if mask in masks:
+                masks.remove(mask)
+                self._masks[path] = mask
+            else:
+                without.append(path)
+        for kind, paths in (("left_out", without), ("mask_alone", sorted(masks))):
+            if paths:
+                self.notices.append({"kind": kind, "name": "not annotated", "count": len(paths), "first": paths[0]})
+        if not self._masks:
+            raise NotFoundError(f"{self.folder!r}: there is no x.jpg with x{ade.ENDING}.png beside it, as in ADE20K; for "
+                                "ADEChallengeData2016 the table is ade150", dataset=self.folder)  # fmt: skip
+        table.take_names(self.folder, list(self._masks))
+        self.notices += table.notices
+        self._take_splits(wanted)
+
+    def _take_splits(self, wanted: str | None) -> None:
+        """Takes the splits of the folders in the paths of the images: training and validation."""
+        found = {name: ade.split_of(name) for name in self._masks}
+        splits = {name: split for name, split in found.items() if split is not None}
+        if wanted is not None:
+            self._masks = {name: mask for name, mask in self._masks.items() if splits.get(name) == wanted}
+            if not self._masks:
+                raise NotFoundError(f"{self.folder!r}: there is no image of the split {wanted!r}; there are "
+                                    f"{', '.join(sorted(set(splits.values()))) or 'none'}", dataset=self.folder)  # fmt: skip
+        self._splits = splits if self._masks.keys() <= splits.keys() else {}
+
     def schema(self) -> dict[str, FieldSpec]:
         classes = Array("int64", classes=self._table.names or None)
         found: dict[str, FieldSpec] = {"mask": self._given.mask("pli"), "mask_classes": classes}
@@ -107,7 +153,7 @@ class Colours:
         labels, unknown = self._table.painted(pixels)
         if unknown is not None:
             raise self._unknown(path, pixels, unknown)
-        present = [int(label) for label in np.unique(labels) if label != IGNORED]
+        present = [int(label) for label in np.unique(labels) if label != self._table.ignored]
         values = {"mask": labels, "mask_classes": np.array(present, np.int64)}
         return {**values, "split": self._splits[name]} if name in self._splits else values
 
