@@ -22,9 +22,10 @@ PACKAGE = "python/src/penstock"
 # The folders of the package, the lowest first, with those that each may import. A folder sees itself.
 FOLDERS: dict[str, set[str]] = {
     "base": set(),
-    "data": {"base", "data/annotations", "data/sources"},
+    "data": {"base", "data/annotations", "data/croissant", "data/sources"},
     "data/annotations": {"base", "data"},
     "data/sources": {"base", "data"},
+    "data/croissant": {"base", "data", "data/annotations", "data/sources"},
     "transforms": {"base"},
     "caching": {"base", "data"},
     "functions": {"base", "data"},
@@ -33,7 +34,7 @@ FOLDERS: dict[str, set[str]] = {
     "stalls": {"base", "data", "transforms", "loading"},
     "stalls/measure": {"base", "data", "transforms", "caching", "loading", "stalls"},
     "planning": {"base", "data", "caching", "loading", "stalls", "stalls/measure"},
-    "cli": {"base", "data", "data/sources", "transforms", "loading", "stalls", "stalls/measure", "planning"},
+    "cli": {"base", "data", "data/croissant", "data/sources", "transforms", "loading", "stalls", "stalls/measure", "planning"},
 }
 # Modules of the package's own folder that all may import. The others there are public paths, and import what they offer.
 LEAVES = {"_native", "cuda", "errors"}

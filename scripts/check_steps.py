@@ -193,6 +193,7 @@ def long_steps() -> list[Step]:
         Step("abi", "pytest", [pytest_alone("tests/scripts/abi_of_wheel.py")]),
         Step("mixtures-others", "pytest", [pytest_alone("tests/scripts/mixtures_of_others.py")]),
         Step("containers", "script", [[PYTHON, "scripts/check_containers.py"]]),
+        Step("croissant", "script", [[PYTHON, "scripts/check_croissant.py"]]),
         Step("ray", "script", [[PYTHON, "scripts/check_ray.py"]]),
         Step("newest", "script", [[PYTHON, "scripts/check_newest.py"]]),
         Step("pages", "script", [[PYTHON, "scripts/check_pages.py"]]),

@@ -556,9 +556,13 @@ int cmd_info(struct cli *cli, int argc, char **argv)
 {
     struct info info = {.cli = cli};
     struct cli_source source = {0};
+    const char *croissant = NULL;
     const struct cli_option options[] = {
         {"all", 'a', CLI_FLAG, &info.all, NULL, NULL,
          "read the header of every file of a folder, not of some 256"},
+        {"croissant", 0, CLI_TEXT, &croissant, "FILE", NULL,
+         "write Croissant metadata of a data set or folder to FILE, beside or above it, and a "
+         "table of its samples to FILE with the ending .jsonl"},
         CLI_SOURCE_OPTIONS(source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
@@ -581,6 +585,8 @@ int cmd_info(struct cli *cli, int argc, char **argv)
     int exit_status = cli_parse(cli, &command, argc, argv, operands);
     if (exit_status >= 0)
         return exit_status;
+    if (croissant != NULL)
+        return cli_python(cli, argc, argv);
     /* Opening it as a data set says what it is. */
     bool is_foreign = pst_path_advice(operands[0]) != NULL;
     if (!is_foreign && !pst_path_holds_samples(operands[0]) && stat(operands[0], &st) == 0 &&

@@ -24,7 +24,8 @@ struct pack_arguments {
     const char *colours; /* file of a table of colours, for masks that are pictures in colours */
     const char *join;    /* file of a table with a row for each sample */
     const char *from;    /* name of a Python function that makes a data set */
-    bool voc, citypersons, yolo, cvat, labelme, roboflow;
+    const char *record_set;
+    bool voc, citypersons, yolo, cvat, labelme, roboflow, croissant;
     int argc; /* number of all arguments as given */
     char **argv;
 };
@@ -347,7 +348,7 @@ static bool is_drawn(const struct pack_arguments *a)
 static bool is_annotated(const struct pack_arguments *a)
 {
     return a->from != NULL || a->join != NULL || a->colours != NULL || a->coco != NULL || a->voc ||
-           a->citypersons || is_drawn(a);
+           a->citypersons || a->croissant || is_drawn(a);
 }
 
 /* Painted masks are PLI unless other forms are given. */
@@ -461,13 +462,18 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
                          : a->source.ignore_labels    ? "--ignore-labels"
                                                       : NULL;
     if ((a->from != NULL) + (a->join != NULL) + (a->colours != NULL) + (a->coco != NULL) +
-            a->voc + a->citypersons + a->yolo + a->cvat + a->labelme + a->roboflow >
+            a->voc + a->citypersons + a->yolo + a->cvat + a->labelme + a->roboflow +
+            a->croissant >
         1)
-        return cli_usage(cli, "only one of --from, --coco, --voc, --citypersons, --yolo, --cvat, "
-                              "--labelme, --roboflow, --colours and --join is possible");
-    if ((a->from != NULL || a->join != NULL) &&
+        return cli_usage(cli,
+                         "only one of --from, --coco, --voc, --citypersons, --yolo, --cvat, "
+                         "--labelme, --roboflow, --croissant, --colours and --join is possible");
+    if (a->record_set != NULL && !a->croissant)
+        return cli_usage(cli, "--record-set goes with --croissant");
+    if ((a->from != NULL || a->join != NULL || a->croissant) &&
         (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
-        return cli_usage(cli, "--paint and --bad-annotations go without --from and --join");
+        return cli_usage(cli, "--paint and --bad-annotations go without --from, --join and "
+                              "--croissant");
     if (!is_annotated(a) && (a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
         return cli_usage(cli, "--paint and --bad-annotations go with --coco, --voc, "
                               "--citypersons, --yolo, --cvat, --labelme or --roboflow");
@@ -476,7 +482,8 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
     if (others != NULL)
         return cli_usage(cli,
                          "%s goes without --from, --coco, --voc, --citypersons, --yolo, --cvat, "
-                         "--labelme, --roboflow, --colours and --join: pack, then repack",
+                         "--labelme, --roboflow, --croissant, --colours and --join: pack, then "
+                         "repack",
                          others);
     if (a->coco != NULL && a->source.split != NULL)
         return cli_usage(cli, "--split goes with --voc or --citypersons: a file of COCO is one");
@@ -506,7 +513,8 @@ static void fit_options(struct cli_option *options, enum pack_kind kind)
     static const char *const annotated[] = {"coco",            "voc",     "citypersons",
                                             "yolo",            "cvat",    "labelme",
                                             "roboflow",        "paint",   "from",
-                                            "bad-annotations", "colours", "join"};
+                                            "bad-annotations", "colours", "join",
+                                            "croissant",       "record-set"};
     for (size_t i = 0; kind != PACK && i < sizeof annotated / sizeof annotated[0]; i++)
         leave_out(options, annotated[i]);
     if (kind == APPEND) { /* an existing data set has its fields already */
@@ -576,8 +584,8 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
          "CSV"},                                                                                   \
     {                                                                                              \
         "colours", 0, CLI_TEXT, &(a).colours, "TABLE", NULL,                                       \
-            "SRC has images and masks in colours; TABLE says what they mean: camvid, voc, or a "   \
-            "file of CSV, JSON or YAML"                                                            \
+            "SRC has images and masks in colours; TABLE says what they mean: camvid, voc, ade, "   \
+            "ade150, or a file of CSV, JSON or YAML"                                               \
     }
 
 /* Options that control how foreign annotation files (COCO, VOC, CityPersons) are read. */
@@ -614,6 +622,21 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
 /* Options for data sets that a Python function of the user's makes. */
 #define OWN_OPTIONS(a)                                                                             \
     CLI_GROUP("data sets of your own"),                                                            \
+        {"croissant",                                                                              \
+         0,                                                                                        \
+         CLI_FLAG,                                                                                 \
+         &(a).croissant,                                                                           \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "SRC is croissant.json of MLCommons, or its folder, where the files must lie: nothing "   \
+         "is fetched"},                                                                            \
+        {"record-set",                                                                             \
+         0,                                                                                        \
+         CLI_TEXT,                                                                                 \
+         &(a).record_set,                                                                          \
+         "ID",                                                                                     \
+         NULL,                                                                                     \
+         "--croissant: the record set to pack"},                                                   \
         {"join",                                                                                   \
          0,                                                                                        \
          CLI_TEXT,                                                                                 \

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence  # noqa: F401
 from typing import Any, ClassVar  # noqa: F401
 
+from .data.croissant.write import write_croissant
 from .data.pack import merge, pack, repack, verify
 from .data.pack_report import PackReport, VerifyReport
 from .data.schema import Array, Audio, Boxes, Bytes, FieldSpec, Float, Image, Int, Json, Keypoints, Mask, Text
@@ -31,4 +32,5 @@ __all__ = [
     "pack",
     "repack",
     "verify",
+    "write_croissant",
 ]

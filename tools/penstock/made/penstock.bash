@@ -4,11 +4,11 @@ _penstock_options() # VERB: its options
 {
     case $1 in
     '') echo '--help -h --version -V --completion' ;;
-    'pack') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --plan --resize --made-for --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --part --prepare --labels -l --masks --ignore-labels --allow-unreadable --split --members --coco --voc --citypersons --paint --bad-annotations --yolo --cvat --labelme --roboflow --colours --join --from --json --quiet --help -h' ;;
+    'pack') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --plan --resize --made-for --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --part --prepare --labels -l --masks --ignore-labels --allow-unreadable --split --members --coco --voc --citypersons --paint --bad-annotations --yolo --cvat --labelme --roboflow --colours --croissant --record-set --join --from --json --quiet --help -h' ;;
     'append') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --resize --add-classes --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --labels -l --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'repack') echo '--form -f --mask-form --tier -t --effort -e --max-error --of-lossy --plan --resize --made-for --workers -w --resume -r --verify-samples --verify-pixels --on-error --shard-size -s --commit-size --part --prepare --split --members --json --quiet --help -h' ;;
     'merge') echo '--json --quiet --help -h' ;;
-    'info') echo '--all -a --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
+    'info') echo '--all -a --croissant --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'ls') echo '--long -l --range -r --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'cat') echo '--field -f --variant -k --name -n --output -o --force --as -a --original -O --pixels -p --tier -t --effort -e --max-error --indices -i --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'unpack') echo '--workers -w --resume -r --on-error --split --members --json --quiet --help -h' ;;
@@ -54,6 +54,7 @@ _penstock_value() # VERB OPTION: what its value is; nothing: it has none. A comm
     'pack --paint') echo ':other' ;;
     'pack --bad-annotations') echo 'stop drop' ;;
     'pack --colours') echo ':other' ;;
+    'pack --record-set') echo ':other' ;;
     'pack --join') echo ':other' ;;
     'pack --from') echo ':other' ;;
     'append --form' | 'append -f') echo ',pli-jpeg original raw pli jpeg png webp' ;;
@@ -85,6 +86,7 @@ _penstock_value() # VERB OPTION: what its value is; nothing: it has none. A comm
     'repack --part') echo ':other' ;;
     'repack --split') echo ':other' ;;
     'repack --members') echo ':other' ;;
+    'info --croissant') echo ':file' ;;
     'info --labels') echo ':file' ;;
     'info --masks') echo ':other' ;;
     'info --split') echo ':other' ;;

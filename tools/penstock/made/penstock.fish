@@ -103,6 +103,8 @@ complete -c penstock -n '__penstock_at "pack"' -l cvat -d 'SRC is an unpacked ex
 complete -c penstock -n '__penstock_at "pack"' -l labelme -d 'SRC is a folder of images with JSON files of Labelme'
 complete -c penstock -n '__penstock_at "pack"' -l roboflow -d 'SRC is an unpacked export of Roboflow: train, valid and test as...'
 complete -c penstock -n '__penstock_at "pack"' -l colours -x -d 'SRC has images and masks in colours'
+complete -c penstock -n '__penstock_at "pack"' -l croissant -d 'SRC is croissant.json of MLCommons, or its folder, where the files...'
+complete -c penstock -n '__penstock_at "pack"' -l record-set -x -d '--croissant: the record set to pack'
 complete -c penstock -n '__penstock_at "pack"' -l join -x -d 'a table of CSV, JSON lines, Parquet or Arrow with a row for each...'
 complete -c penstock -n '__penstock_at "pack"' -l from -x -d 'a Python function that returns an object with __len__ and...'
 complete -c penstock -n '__penstock_at "pack"' -l json -d 'results and errors as JSON on stdout'
@@ -163,6 +165,7 @@ complete -c penstock -n '__penstock_at "merge"' -l quiet -d 'no progress and no 
 complete -c penstock -n '__penstock_at "merge"' -l help -s h -d 'this text'
 complete -c penstock -n '__penstock_at "merge"' -F
 complete -c penstock -n '__penstock_at "info"' -l all -s a -d 'read the header of every file of a folder, not of some 256'
+complete -c penstock -n '__penstock_at "info"' -l croissant -r -F -d 'write Croissant metadata of a data set or folder to FILE, beside or...'
 complete -c penstock -n '__penstock_at "info"' -l labels -r -F -d 'CSV or JSON-lines file that names the images of a plain folder and...'
 complete -c penstock -n '__penstock_at "info"' -l masks -x -d 'other columns of the label file that name mask files, comma-separated'
 complete -c penstock -n '__penstock_at "info"' -l ignore-labels -d 'the images alone: sub-folders are no classes, and texts with boxes...'

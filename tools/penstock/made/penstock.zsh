@@ -98,6 +98,8 @@ _penstock() {
       '--labelme[SRC is a folder of images with JSON files of Labelme]' \
       '--roboflow[SRC is an unpacked export of Roboflow\: train, valid and test as...]' \
       '--colours[SRC has images and masks in colours]:TABLE: ' \
+      '--croissant[SRC is croissant.json of MLCommons, or its folder, where the files...]' \
+      '--record-set[--croissant\: the record set to pack]:ID: ' \
       '--join[a table of CSV, JSON lines, Parquet or Arrow with a row for each...]:TABLE: ' \
       '--from[a Python function that returns an object with __len__ and...]:MODULE\:FUNCTION: ' \
       '--json[results and errors as JSON on stdout]' \
@@ -173,6 +175,7 @@ _penstock() {
     info)
       _arguments -s -S \
       '(-a --all)'{-a,--all}'[read the header of every file of a folder, not of some 256]' \
+      '--croissant[write Croissant metadata of a data set or folder to FILE, beside or...]:FILE:_files' \
       '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \

@@ -28,6 +28,7 @@ from ..stalls.measure import probe, usual
 from ..stalls.report import Report, load_machine
 from ..transforms import words as _transform_words
 from . import view as _view
+from .info import info_verb
 from .options import HelpAsked, Parser, add_force, add_source, members_of, number, whole, words_of
 from .output import FAILED, INTERRUPTED, USAGE, failed, may_write, only_results, print_result
 from .pack import pack_verb
@@ -581,6 +582,7 @@ def _tune_verb(arguments: Sequence[str]) -> str:
 
 _VERBS: dict[str, Callable[[Sequence[str]], str | tuple[str | bytes, int]]] = {
     "analyze": _analyze,
+    "info": info_verb,
     "plan": _plan_verb,
     "tune": _tune_verb,
     "view": _view.view_verb,

@@ -31,6 +31,8 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{kind}", action="store_true")
     parser.add_argument("--colours")
     parser.add_argument("--join")
+    parser.add_argument("--croissant", action="store_true")
+    parser.add_argument("--record-set")
     parser.add_argument("--members")
     parser.add_argument("--split")
     parser.add_argument("--paint")
@@ -138,6 +140,8 @@ def _packed(given: argparse.Namespace, progress: Progress) -> PackReport:
         roboflow=given.roboflow,
         colours=given.colours,
         join=given.join,
+        croissant=given.croissant,
+        record_set=given.record_set,
         fields=members_of(given.members),
         split=given.split,
         paint=words_of(given.paint) or (),

@@ -74,6 +74,8 @@ def pack(
     roboflow: bool = False,
     colours: Path | None = None,
     join: Path | None = None,
+    croissant: bool = False,
+    record_set: str | None = None,
     split: str | None = None,
     paint: Sequence[str] = (),
     bad_annotations: str = "raise",
@@ -130,11 +132,15 @@ def pack(
             layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
         yolo, cvat, labelme, roboflow: ``source`` is ``data.yaml`` of YOLO or its folder; an unpacked export of CVAT for
             images 1.1 or its XML; a folder of images with JSON files of Labelme; an unpacked export of Roboflow.
-        colours: ``source`` has images and masks in colours: the table of these, "camvid", "voc", or a file (CSV, JSON, YAML).
+        colours: ``source`` has images and masks in colours: the table of these, "camvid", "voc", "ade", "ade150",
+            or a file (CSV, JSON, YAML).
         join: a table (CSV, JSON lines, Parquet, Arrow) with a row for each sample of ``source``, by its name, such as the key in a
             tar. Its columns become fields.
-        split: with ``voc``, ``citypersons``, ``yolo``, ``cvat`` (subset) and ``roboflow``, and of files of others: the
-            samples of one split, such as "train". Of a DatasetDict of ``datasets``, too, or "all", with a field ``split``.
+        croissant: ``source`` is croissant.json of MLCommons (1.0, 1.1), or its folder. The files that it names must lie there:
+            nothing is fetched.
+        record_set: with ``croissant``: the id of the record set to pack. None: the only one with images, or the only one.
+        split: with ``voc``, ``citypersons``, ``yolo``, ``cvat`` (subset), ``roboflow`` and ``croissant``, and of files of others:
+            the samples of one split, such as "train". Of a DatasetDict of ``datasets``, too, or "all", with a field ``split``.
         paint: with ``coco``, ``yolo``, ``cvat``, ``labelme`` and ``roboflow``: "mask" (classes) and "instances" (objects)
             are drawn from polygons and run lengths.
         bad_annotations: an annotation that cannot be stored, as a box without area: "raise": its sample is a bad one;
@@ -144,7 +150,7 @@ def pack(
         part, prepare: (I, N), I from 1: pack part I of N as ``penstock pack --part I/N`` does; or only make the plan of shards.
             :func:`penstock.writer.merge` ends both.
 
-    coco to colours, paint and bad_annotations are explained in docs/imports.md, and what they go with.
+    coco to record_set, paint and bad_annotations are explained in docs/imports.md, and what they go with.
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True``, else with the same arguments."""
     forms, mask_forms, paint = _options.words(forms), _options.words(mask_forms), _options.words(paint) or ()
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
@@ -162,6 +168,9 @@ def pack(
     annotated = {"coco": coco, "voc": voc, "citypersons": citypersons, **dict.fromkeys(drawn, True), "colours": colours,
                  "paint": paint, "bad_annotations": bad_annotations != "raise"}  # fmt: skip
     storing = _objects.Storing(forms, mask_forms, tier, effort, max_error, made_for)
+    if croissant or record_set is not None:
+        _alone("croissant goes without", {**others, **annotated, "schema": schema, "join": join})
+        return _pack_croissant(croissant, source, os.fspath(destination), record_set, split, storing, **how)
     if join is not None:
         _alone("join goes without", {**others, **annotated, "schema": schema, "fields": None})
         opened = Dataset(source, split=split, fields=fields)
@@ -173,14 +182,11 @@ def pack(
         raise ArgumentError("schema goes with a data set of your own: an object with __len__ and __getitem__")
     if coco is not None or colours is not None or voc or citypersons or drawn:
         _alone("pack, then change the data set: coco, voc and the like go without", others)
-        return _pack_annotated(
-            _one_path(source),
-            os.fspath(destination),
-            (None if coco is None else os.fspath(coco), voc, citypersons, drawn, None if colours is None else os.fspath(colours)),
-            (split, tuple(paint), bad_annotations, made_for),
-            (forms, mask_forms, tier, effort, max_error),
-            **how,
-        )
+        files = [None if path is None else os.fspath(path) for path in (coco, colours)]
+        read_by = (split, tuple(paint), bad_annotations, made_for)
+        kept_as = (forms, mask_forms, tier, effort, max_error)
+        kind = (files[0], voc, citypersons, drawn, files[1])
+        return _pack_annotated(_one_path(source), os.fspath(destination), kind, read_by, kept_as, **how)
     if paint or bad_annotations != "raise":
         raise ArgumentError("paint and bad_annotations go with coco, voc or citypersons, yolo, cvat, labelme or roboflow")
     if gives_pli and not append and plan is None and resize is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
@@ -200,6 +206,14 @@ def pack(
     reading = (None if labels is None else os.fspath(labels), mask_columns(masks), split, member_rules(fields))
     storing_as = (_form_numbers(forms), _form_numbers(mask_forms), None if plan is None else os.fspath(plan))
     return _pack_files(path_text(source), os.fspath(destination), reading, storing_as, (options, writing, opening), progress, skip)
+
+
+def _pack_croissant(croissant: bool, source: Any, *given: Any, **how: Any) -> PackReport:
+    if not croissant:
+        raise ArgumentError("record_set goes with croissant")
+    from .croissant.source import pack_croissant
+
+    return pack_croissant(_one_path(source), *given, **how)
 
 
 def _work(
