@@ -3,7 +3,7 @@
  * The samples of a mixture are those of its sources, one source after the other, each once. A
  * mixture is a data set like any other for the functions of <penstock/dataset.h> and
  * <penstock/loader.h>. A loader may draw its sources by weights
- * (pst_loader_options.source_weights). The host service does not take mixtures. */
+ * (pst_loader_options.source_weights). Caches keep items under the data sets that they are of. */
 #ifndef PENSTOCK_MIXTURE_H
 #define PENSTOCK_MIXTURE_H
 

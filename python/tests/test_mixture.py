@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from conftest import encoded, host_service, picture
+from conftest import encoded, picture
 from flat import keywords
 from penstock import transforms as T
-from penstock.errors import ArgumentError, ChecksumError, NotFoundError, StateError, UnsupportedError
+from penstock.errors import ArgumentError, ChecksumError, NotFoundError, StateError
 
 CHAIN = {"image": [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]}
 
@@ -277,15 +277,7 @@ def test_functions_name_the_source(parts: list[Path]) -> None:
         assert (caught.value.sample, caught.value.source_sample, caught.value.dataset) == (12, 2, str(parts[1]))
 
 
-def test_what_does_not_take_mixtures(parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_take_mixtures(parts: list[Path]) -> None:
     mixture = ps.Mixture(parts, fields=["image"])
-    with pytest.raises(UnsupportedError, match="does not take mixtures"):
-        loader_of(mixture, share="jobs")
     with pytest.raises(ArgumentError, match="mixture"):
         ps.plan(loader_of(mixture, transforms=CHAIN), budget="5s")
-    monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "s.sock"))
-    with host_service(tmp_path / "s.sock"):
-        with pytest.raises(UnsupportedError, match="host cache"):
-            loader_of(mixture, cache="host")
-        with loader_of(mixture, transforms=CHAIN, cache="auto") as loader:
-            assert len(order_of(loader)) == 23

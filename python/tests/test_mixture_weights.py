@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from conftest import host_service
 from flat import keywords
-from penstock.errors import ArgumentError, LimitError, StateError, UnsupportedError
+from penstock.errors import ArgumentError, LimitError, StateError
 
 N_STATES = int(os.environ.get("PENSTOCK_TEST_MIXTURES") or 40)
 SIZES = {"a": 19, "b": 5, "c": 40}
@@ -444,11 +443,6 @@ def test_torch_draws_by_itself(paths: dict[str, Path]) -> None:
     pytest.importorskip("torch")
     with pytest.raises(ArgumentError, match="WeightedRandomSampler"):
         ps.TorchDataset(ps.Mixture(paths, weights=dict.fromkeys(paths, 1)))
-
-
-def test_share_is_refused(paths: dict[str, Path], tmp_path: Path) -> None:
-    with host_service(tmp_path), pytest.raises(UnsupportedError, match="does not take mixtures"):
-        loader_of(ps.Mixture(paths, weights=dict.fromkeys(paths, 1)), share="jobs")
 
 
 def test_pickles_and_configurations(paths: dict[str, Path]) -> None:

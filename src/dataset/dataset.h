@@ -79,6 +79,9 @@ const pst_dataset *psti_dataset_leaf_of_file(const pst_dataset *dataset, uint32_
  * others. Any thread. */
 const int64_t *psti_dataset_label_map(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                       int64_t *n);
+/* The field of source i_source that field i_field of a mixture is. Both numbers must exist. Any
+ * thread. */
+uint32_t psti_dataset_source_field(const pst_dataset *dataset, uint32_t i_source, uint32_t i_field);
 /* Writes data set and sample into an error: of a mixture the path of the source, and the sample's
  * numbers in both. sample -1: none. NULL `err` is allowed. */
 void psti_dataset_name_error(const pst_dataset *dataset, int64_t sample, struct pst_error *err);

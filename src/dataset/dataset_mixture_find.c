@@ -120,6 +120,11 @@ uint64_t pst_dataset_source_first(const pst_dataset *dataset, uint32_t i_source)
                : dataset->n_samples;
 }
 
+uint32_t psti_dataset_source_field(const pst_dataset *dataset, uint32_t i_source, uint32_t i_field)
+{
+    return psti_dataset_mixture_field(dataset, i_source, i_field);
+}
+
 const char *psti_dataset_mixture_call(const struct psti_mixture *self, uint32_t i_source,
                                       char text[PSTI_MIXTURE_SOURCE_CAP])
 {

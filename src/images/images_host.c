@@ -118,8 +118,9 @@ static void look(void *arg)
     const struct psti_share_stop stop = {is_closing, host};
     pst_images *images = host->images;
     struct psti_share_cache *found = NULL;
-    if (psti_share_cache_open(images->host_path, images->dataset, &images->shape, NULL,
-                              LOOK_WAIT_NS, &stop, &found, NULL) == PST_OK) {
+    const struct psti_share_set set = {.dataset = images->dataset, .shape = images->shape};
+    if (psti_share_cache_open(images->host_path, &set, 1, LOOK_WAIT_NS, &stop, &found, NULL) ==
+        PST_OK) {
         if (install(host, found)) {
             atomic_fetch_add(&images->n_renewed, 1);
             psti_log(PST_LOG_INFO, "images", "the host service was found again");
@@ -155,8 +156,9 @@ static enum pst_status open_host(pst_images *images, struct psti_images_host **o
         return psti_fail(err, PST_ERROR_MEMORY, "images", "no memory for a session");
     host->images = images;
     host->pid = (int)getpid();
-    return psti_share_cache_open(images->host_path, images->dataset, &images->shape, NULL,
-                                 PSTI_LINK_WAIT_NS, &images->stop, &host->sessions[0].cache, err);
+    const struct psti_share_set set = {.dataset = images->dataset, .shape = images->shape};
+    return psti_share_cache_open(images->host_path, &set, 1, PSTI_LINK_WAIT_NS, &images->stop,
+                                 &host->sessions[0].cache, err);
 }
 
 enum pst_status psti_images_host_open(pst_images *images, const pst_cache *cache,
@@ -233,17 +235,17 @@ static enum psti_cache_answer ask(const pst_images *images, struct psti_share_ca
                                   bool *fetched, bool *stopped, struct psti_cache_span *span)
 {
     enum psti_cache_answer answer =
-        wish ? psti_share_cache_ask(cache, sample, i_item, nbytes, span)
-             : psti_share_cache_look(cache, sample, i_item, nbytes, span);
+        wish ? psti_share_cache_ask(cache, 0, sample, i_item, nbytes, span)
+             : psti_share_cache_look(cache, 0, sample, i_item, nbytes, span);
     if (answer == PSTI_CACHE_HIT)
         return answer;
     if (!wish || answer != PSTI_CACHE_ADMIT)
         return PSTI_CACHE_PASS;
-    struct psti_share_wish item = {.number = psti_share_cache_number(cache, sample, i_item)};
+    struct psti_share_wish item = {.number = psti_share_cache_number(cache, 0, sample, i_item)};
     struct psti_share_wish *items[] = {&item};
     *stopped = !psti_share_cache_wait(cache, items, 1, &images->stop);
     *fetched = !*stopped && is_here(&item) &&
-               psti_share_cache_look(cache, sample, i_item, nbytes, span) == PSTI_CACHE_HIT;
+               psti_share_cache_look(cache, 0, sample, i_item, nbytes, span) == PSTI_CACHE_HIT;
     return *fetched ? PSTI_CACHE_HIT : PSTI_CACHE_PASS;
 }
 

@@ -162,22 +162,6 @@ static enum pst_status open_verified(pst_loader *loader, struct pst_error *err)
                                         "no memory to note which items were checked");
 }
 
-/* The host service opens one data set by its descriptors. */
-static enum pst_status check_mixture(const pst_loader *loader, struct pst_error *err)
-{
-    if (pst_dataset_n_sources(loader->dataset) == 0)
-        return PST_OK;
-    if (loader->options.share)
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
-                         "share: the host service does not take mixtures: leave share out, or pack "
-                         "the sources into one data set");
-    if (loader->options.cache && psti_cache_remote(loader->options.cache))
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
-                         "the host cache does not take mixtures: give the loader a cache of its "
-                         "process");
-    return PST_OK;
-}
-
 /* Counts of rows by source. */
 static enum pst_status open_source_rows(pst_loader *loader, struct pst_error *err)
 {
@@ -193,9 +177,7 @@ static enum pst_status open_source_rows(pst_loader *loader, struct pst_error *er
 static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_slots *slots,
                                   struct pst_error *err)
 {
-    enum pst_status status = check_mixture(loader, err);
-    if (status == PST_OK)
-        status = open_source_rows(loader, err);
+    enum pst_status status = open_source_rows(loader, err);
     if (status == PST_OK && loader->options.share)
         status = psti_loader_share_open(loader, err);
     loader->options.share = loader->options.socket = loader->options.service = NULL;

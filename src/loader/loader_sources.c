@@ -3,6 +3,7 @@
 
 #include "loader/epoch/loader_begin.h"
 #include "loader/epoch/loader_run.h"
+#include "loader/epoch/loader_share.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_usable.h"
 
@@ -10,6 +11,7 @@
 #include "base/fail.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 static enum pst_status check_options(const pst_loader *loader, struct pst_error *err)
 {
@@ -85,9 +87,18 @@ enum pst_status pst_loader_set_source_weights(pst_loader *loader, const uint64_t
     enum pst_status status = psti_loader_check_broken(loader, err);
     if (status != PST_OK)
         return status;
+    int fd = -1;
+    if (loader->options.n_source_weights > 0)
+        status = psti_loader_share_prepare_change(loader, places, weights, n, &fd, err);
+    if (status != PST_OK)
+        return status;
     pthread_mutex_lock(loader->lock);
     psti_loader_run_cancel(loader);
     status = psti_order_set_changes(loader->order, places, weights, n, charge, loader, err);
+    if (status == PST_OK)
+        psti_loader_share_change(loader, fd);
+    else if (fd >= 0)
+        close(fd);
     loader->epoch.state.order_hash = psti_order_hash(loader->order);
     psti_loader_go_on(loader);
     pthread_mutex_unlock(loader->lock);

@@ -1,5 +1,5 @@
-/* serve_cache.c - sessions with the host cache. A client opens one data set, and then asks for
- * items that it misses. */
+/* serve_cache.c - sessions with the host cache. A client opens data sets, one after the other, and
+ * asks for items of them that it misses. */
 #include "serve/serve_cache.h"
 
 #include "base/alloc.h"
@@ -53,8 +53,10 @@ static enum pst_status open_set(struct psti_session *session, struct psti_messag
     if (!open)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a client");
     enum pst_status status = psti_share_get_cache_open(&in, open, err);
-    if (status == PST_OK && client->set)
-        status = psti_fail(err, PST_ERROR_STATE, "serve", "a session has one data set");
+    if (status == PST_OK && (client->is_opening || client->n_sets == PSTI_CACHE_SETS_MAX))
+        status =
+            psti_fail(err, PST_ERROR_STATE, "serve",
+                      "a session opens %d data sets at most, one at a time", PSTI_CACHE_SETS_MAX);
     if (status == PST_OK && (message->n_fds < 1 || message->n_fds > PSTI_SHARE_DATASET_FDS))
         status = psti_fail(err, PST_ERROR_CORRUPT, "serve", "a data set came with %u descriptors",
                            message->n_fds);
@@ -71,7 +73,7 @@ static enum pst_status read_items(struct psti_session *session, const struct pst
     struct psti_wire_in in = psti_share_message_body(message);
     struct psti_cache_want want;
     enum pst_status status = PST_OK;
-    if (!client->set || client->is_opening)
+    if (client->n_sets == 0 || client->is_opening)
         return psti_fail(err, PST_ERROR_STATE, "serve",
                          "a client asks for items before its data set is open");
     while (status == PST_OK && psti_share_get_cache_want(&in, &want))
@@ -122,7 +124,8 @@ static void close_session(struct psti_session *session)
     if (!session->state)
         return;
     psti_serve_reads_forget(session);
-    psti_serve_set_leave(session);
+    psti_serve_sets_leave(session);
+    psti_free(((struct serve_client *)session->state)->sets);
     psti_free(session->state);
 }
 

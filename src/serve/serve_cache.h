@@ -50,10 +50,11 @@ struct serve_cache {
 
 /* One client's session. */
 struct serve_client {
-    struct serve_set *set; /* NULL before its first message */
-    uint64_t open_id;      /* of the message that asked for the set, until it is answered */
-    bool is_opening;
-    uint32_t n_wanted;                 /* items that it waits for */
+    struct serve_set **sets; /* [n_sets], in the order in which the client asked for them */
+    uint32_t n_sets;
+    uint64_t open_id;  /* of the message that asked for the last set, until it is answered */
+    bool is_opening;   /* the last one */
+    uint32_t n_wanted; /* items that it waits for */
     uint64_t n_hits, n_read, n_missed; /* as the client tells; n_read: of these the service read */
 };
 
@@ -83,7 +84,8 @@ struct serve_read {
 enum pst_status psti_serve_set_join(struct psti_session *session,
                                     const struct psti_cache_open *open,
                                     struct psti_message *message, struct pst_error *err);
-void psti_serve_set_leave(struct psti_session *session);
+/* The session leaves all of its sets. */
+void psti_serve_sets_leave(struct psti_session *session);
 /* A read has ended: closes the set if nobody needs it. */
 void psti_serve_set_settle(struct serve_set *set);
 /* Forgets sets that have given way. */

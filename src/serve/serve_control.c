@@ -180,8 +180,9 @@ static void put_sessions(const pst_service *service, struct psti_wire_out *out)
             entry.n_fetched = client->n_read;
             entry.n_missed = client->n_missed;
             entry.n_waiting = client->n_wanted;
-            if (client->set)
-                copy_path(entry.dataset, sizeof entry.dataset, client->set->wanted.dataset.path);
+            if (client->n_sets > 0)
+                copy_path(entry.dataset, sizeof entry.dataset,
+                          client->sets[0]->wanted.dataset.path);
         }
         psti_share_put_status_session(out, &entry);
     }

@@ -39,7 +39,7 @@ static enum pst_status read_bytes(const struct serve_set *set, const struct pst_
         status = psti_dataset_check_shard(dataset, item->i_file, err);
     if (status == PST_OK)
         status = psti_dataset_file_at(dataset, item->i_file, &at, name, sizeof name, err);
-    if (status == PST_OK && !pst_dataset_is_folder(dataset))
+    if (status == PST_OK && item->i_file < psti_dataset_n_shared_files(dataset))
         status = psti_storage_file_open_at(storage, at, name, path, &read.file, err);
     if (status != PST_OK)
         return status;

@@ -116,7 +116,11 @@ enum pst_status psti_serve_read_item(struct psti_session *session,
                                      const struct psti_cache_want *want, struct pst_error *err)
 {
     struct serve_client *client = session->state;
-    struct serve_set *set = client->set;
+    if (want->i_set >= client->n_sets)
+        return psti_fail(err, PST_ERROR_CORRUPT, "serve",
+                         "a client asks for an item of its set %u, and has %u", want->i_set,
+                         client->n_sets);
+    struct serve_set *set = client->sets[want->i_set];
     if (want->number / set->shape.n_items >= set->shape.n_samples)
         return psti_fail(err, PST_ERROR_CORRUPT, "serve",
                          "a client asks for item %" PRIu64 " of a data set with %" PRIu64
@@ -180,14 +184,21 @@ void psti_serve_reads_tick(struct serve_set *set, int64_t now)
         give_up(set);
 }
 
-void psti_serve_reads_forget(struct psti_session *session)
+static void forget_in(struct serve_set *set, struct psti_session *session)
 {
     struct serve_client *client = session->state;
-    for (uint32_t i = 0; client->set && client->n_wanted > 0 && i < PSTI_SERVE_READ_BUCKETS; i++)
-        for (struct serve_read *read = client->set->reads[i]; read; read = read->next)
+    for (uint32_t i = 0; client->n_wanted > 0 && i < PSTI_SERVE_READ_BUCKETS; i++)
+        for (struct serve_read *read = set->reads[i]; read; read = read->next)
             for (struct serve_waiter *at = read->waiters; at; at = at->next)
                 if (at->session == session) {
                     at->session = NULL;
                     client->n_wanted--;
                 }
+}
+
+void psti_serve_reads_forget(struct psti_session *session)
+{
+    const struct serve_client *client = session->state;
+    for (uint32_t i = 0; i < client->n_sets && client->n_wanted > 0; i++)
+        forget_in(client->sets[i], session);
 }

@@ -63,7 +63,7 @@ void psti_serve_set_settle(struct serve_set *set)
 static void answer_opened(struct psti_session *session)
 {
     struct serve_client *client = session->state;
-    const struct serve_set *set = client->set;
+    const struct serve_set *set = client->sets[client->n_sets - 1];
     struct psti_cache_export from = psti_cache_set_export(set->items_set);
     struct psti_wire_out out = psti_serve_session_answer(session);
     const struct psti_cache_opened opened = {from.table_nbytes, from.capacity,
@@ -96,7 +96,7 @@ static struct serve_client *waits_for(const struct psti_session *session,
 {
     struct serve_client *client =
         psti_serve_session_is(session, PSTI_SESSION_CACHE) ? session->state : NULL;
-    return client && client->set == set && client->is_opening ? client : NULL;
+    return client && client->is_opening && client->sets[client->n_sets - 1] == set ? client : NULL;
 }
 
 /* Tells all who wait for the set that they have to go without it. */
@@ -108,7 +108,7 @@ static void refuse(struct serve_set *set, const struct pst_error *err)
         if (!client)
             continue;
         client->is_opening = false;
-        client->set = NULL;
+        client->n_sets--;
         set->n_sessions--;
         psti_serve_session_send_error(session, client->open_id, err);
         session->ending = true;
@@ -204,6 +204,22 @@ static struct serve_set *make_set(struct serve_cache *cache, const struct psti_c
     return set;
 }
 
+/* Makes room for one more set of the client. */
+static bool grow_sets(struct serve_client *client)
+{
+    uint32_t n = client->n_sets;
+    if ((n & (n - 1)) != 0) /* there is room for the next power of two */
+        return true;
+    struct serve_set **sets = psti_alloc_array(n > 0 ? 2 * n : 1, sizeof(struct serve_set *));
+    if (!sets)
+        return false;
+    if (n > 0)
+        memcpy(sets, client->sets, n * sizeof *sets);
+    psti_free(client->sets);
+    client->sets = sets;
+    return true;
+}
+
 /* Begins the opening of a closed set. It takes the message's descriptors. */
 static enum pst_status begin_opening(struct serve_set *set, const struct psti_cache_open *open,
                                      struct psti_message *message, struct pst_error *err)
@@ -241,8 +257,8 @@ enum pst_status psti_serve_set_join(struct psti_session *session,
     shape.forms = open->forms;
     if (shape.n_items == 0 || !psti_format_cache_numbers(&shape, &n))
         return psti_fail(err, PST_ERROR_CORRUPT, "serve", "a data set without items, or too many");
-    struct serve_set *set = find_set(cache, &shape);
-    if (!set)
+    struct serve_set *set = grow_sets(client) ? find_set(cache, &shape) : NULL;
+    if (!set && client->sets)
         set = make_set(cache, &shape);
     if (!set)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a data set");
@@ -254,7 +270,7 @@ enum pst_status psti_serve_set_join(struct psti_session *session,
         psti_serve_set_settle(set);
         return status;
     }
-    client->set = set;
+    client->sets[client->n_sets++] = set;
     client->open_id = message->head.id;
     client->is_opening = true;
     set->n_sessions++;
@@ -263,15 +279,15 @@ enum pst_status psti_serve_set_join(struct psti_session *session,
     return PST_OK;
 }
 
-void psti_serve_set_leave(struct psti_session *session)
+void psti_serve_sets_leave(struct psti_session *session)
 {
     struct serve_client *client = session->state;
-    struct serve_set *set = client->set;
-    if (!set)
-        return;
-    client->set = NULL;
-    set->n_sessions--;
-    psti_serve_set_settle(set);
+    client->is_opening = false;
+    while (client->n_sets > 0) {
+        struct serve_set *set = client->sets[--client->n_sets];
+        set->n_sessions--;
+        psti_serve_set_settle(set);
+    }
 }
 
 void psti_serve_sets_sweep(struct serve_cache *cache)

@@ -59,13 +59,10 @@ static bool works(const struct psti_session *session)
     return job->wants || (job->group && !job->opened);
 }
 
-/* Hash of what tells a label file from another one; 0 without one. It is what the system knows
- * without asking a server: a network file system that stands still must not keep the loop. */
-static uint64_t stamp_labels(const struct psti_joining *joining)
+/* Hash of what tells a label file from another one. It is what the system knows without asking a
+ * server: a network file system that stands still must not keep the loop. */
+static uint64_t stamp_file(int fd)
 {
-    if (joining->data->n_fds < 2)
-        return 0;
-    int fd = joining->data->fds[1];
 #if defined(STATX_BASIC_STATS) && defined(SYS_statx) && defined(AT_STATX_DONT_SYNC)
     struct statx known;
     memset(&known, 0, sizeof known);
@@ -88,6 +85,25 @@ static uint64_t stamp_labels(const struct psti_joining *joining)
     return psti_hash64(facts, sizeof facts) | 1;
 }
 
+/* Hash of what tells the data set from others with the same identity: of its label file, and of all
+ * that a mixture is described by. 0: there is nothing. */
+static enum pst_status stamp_labels(struct psti_joining *joining, struct pst_error *err)
+{
+    const struct psti_serve_data *data = joining->data;
+    uint32_t stamped[PSTI_SHARE_DATASET_FDS], n = 0;
+    uint64_t stamps[PSTI_SHARE_DATASET_FDS + 1];
+    joining->labels = !joining->place.is_mixture && data->n_fds > 1 ? stamp_file(data->fds[1]) : 0;
+    if (!joining->place.is_mixture)
+        return PST_OK;
+    enum pst_status status =
+        psti_share_mixture_digest(data->fds, data->n_fds, &stamps[0], stamped, &n, err);
+    for (uint32_t i = 0; status == PST_OK && i < n; i++)
+        stamps[1 + i] = stamp_file(data->fds[stamped[i]]);
+    if (status == PST_OK)
+        joining->labels = psti_hash64(stamps, (1 + n) * sizeof stamps[0]) | 1;
+    return status;
+}
+
 /* Reads what a job that joins has sent. `joining` is to be cleared in any case. */
 static enum pst_status read_joining(struct psti_message *message, struct psti_joining *joining,
                                     struct pst_error *err)
@@ -108,8 +124,7 @@ static enum pst_status read_joining(struct psti_message *message, struct psti_jo
     joining->data = psti_serve_data_new(message, 1);
     if (!joining->data)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a job");
-    joining->labels = stamp_labels(joining);
-    return status;
+    return status == PST_OK ? stamp_labels(joining, err) : status;
 }
 
 static enum pst_status take_open(struct psti_job *job, struct psti_message *message,

@@ -151,10 +151,12 @@ struct psti_group {
     struct psti_share_dataset place; /* of the data set */
     struct psti_share_options options;
     uint32_t extent_rows;
-    uint32_t n_threads, prefetch;    /* of a stream's loader */
+    uint32_t n_threads, prefetch; /* of a stream's loader */
     /* Until `opened`, its data set belongs to the thread of the first stream. */
     struct psti_serve_data *data;
-    uint64_t labels; /* hash of the label file's inode, size and times; 0: there is none */
+    /* Hash of the label file's inode, size and times, or of all that a mixture is described by; 0:
+     * there is none. */
+    uint64_t labels;
     bool opened, failed;
     int64_t since_ns;  /* when it was made */
     bool ending;       /* its last job has gone, and threads of streams still run */

@@ -110,8 +110,8 @@ static bool is_sibling(const struct psti_group *group, const struct psti_joining
            group->options.order_digest == joining->options.order_digest &&
            memcmp(a->version, b->version, sizeof a->version) == 0 &&
            a->allow_unreadable == b->allow_unreadable && a->ignore_labels == b->ignore_labels &&
-           a->is_container == b->is_container && a->n_masks == b->n_masks &&
-           memcmp(a->masks, b->masks, sizeof a->masks) == 0;
+           a->is_container == b->is_container && a->is_mixture == b->is_mixture &&
+           a->n_masks == b->n_masks && memcmp(a->masks, b->masks, sizeof a->masks) == 0;
 }
 
 static bool is_of(const struct psti_group *group, const struct psti_joining *joining)

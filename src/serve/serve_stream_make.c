@@ -10,6 +10,8 @@
 #include "base/machine/memory_limit.h"
 #include "base/thread.h"
 
+#include <penstock/mixture.h>
+
 #include <string.h>
 
 #define LOOK_NS ((int64_t)100 * 1000 * 1000) /* how often a waiting thread looks for orders */
@@ -136,6 +138,10 @@ static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_
         options.cache = NULL; /* the cache may have no room for the data set's table */
         status = psti_loader_open_in(group->data->dataset, &options, &slots, &stream->loader, err);
     }
+    if (status == PST_OK && group->options.n_changes > 0)
+        status = pst_loader_set_source_weights(stream->loader, group->options.change_places,
+                                               group->options.change_weights,
+                                               group->options.n_changes, err);
     if (status != PST_OK && stream->arena.failure.status != PST_OK)
         *err = stream->arena.failure; /* the loader knows only that there is no slot */
     return status;

@@ -33,11 +33,18 @@ struct place {
     uint32_t next_free;
 };
 
+struct host_set {
+    struct psti_cache_view *view; /* NULL: it is not open */
+    uint32_t n_items;             /* of a sample */
+    int memory_fd;                /* the view's */
+    uint64_t table_nbytes;
+};
+
 struct psti_share_cache {
-    struct psti_cache_view *view;
-    struct psti_cache_shape shape;
-    uint64_t limit, table_nbytes;
-    int fd, memory_fd;
+    struct host_set *sets; /* [n_sets] */
+    uint32_t n_sets;       /* 0: the session was lost from the beginning */
+    uint64_t limit;
+    int fd;
     pid_t owner;
     int wake[2]; /* a pipe that wakes the session's thread */
     pthread_t thread;
@@ -133,8 +140,8 @@ static void send_queue(struct psti_share_cache *cache)
         struct pst_error err;
         for (; wish && at < PSTI_CACHE_READS_MAX && n < PSTI_CACHE_READS_AT_ONCE;
              wish = wish->next, at = cache->places[at].next_free) {
-            const struct psti_cache_want want = {wish->number,
-                                                 (uint64_t)cache->places[at].use << 32 | at};
+            const struct psti_cache_want want = {
+                wish->number, (uint64_t)cache->places[at].use << 32 | at, wish->i_set};
             psti_share_put_cache_read(&out, &want, 1);
             taken[n++] = at;
         }
@@ -380,13 +387,12 @@ static void run(void *arg)
         ;
 }
 
-enum psti_cache_answer psti_share_cache_ask(struct psti_share_cache *cache, uint64_t sample,
-                                            uint32_t i_item, uint64_t nbytes,
+enum psti_cache_answer psti_share_cache_ask(struct psti_share_cache *cache, uint32_t i_set,
+                                            uint64_t sample, uint32_t i_item, uint64_t nbytes,
                                             struct psti_cache_span *span)
 {
-    enum psti_cache_answer answer = PSTI_CACHE_PASS;
-    if (cache->view)
-        answer = psti_cache_view_ask(cache->view, sample, i_item, nbytes, span);
+    enum psti_cache_answer answer =
+        psti_share_cache_look(cache, i_set, sample, i_item, nbytes, span);
     if (answer == PSTI_CACHE_ADMIT && atomic_load_explicit(&cache->lost, memory_order_relaxed))
         answer = PSTI_CACHE_PASS;
     if (answer == PSTI_CACHE_HIT)
@@ -396,18 +402,19 @@ enum psti_cache_answer psti_share_cache_ask(struct psti_share_cache *cache, uint
     return answer;
 }
 
-enum psti_cache_answer psti_share_cache_look(struct psti_share_cache *cache, uint64_t sample,
-                                             uint32_t i_item, uint64_t nbytes,
+enum psti_cache_answer psti_share_cache_look(struct psti_share_cache *cache, uint32_t i_set,
+                                             uint64_t sample, uint32_t i_item, uint64_t nbytes,
                                              struct psti_cache_span *span)
 {
-    return cache->view ? psti_cache_view_ask(cache->view, sample, i_item, nbytes, span)
-                       : PSTI_CACHE_PASS;
+    return i_set < cache->n_sets
+               ? psti_cache_view_ask(cache->sets[i_set].view, sample, i_item, nbytes, span)
+               : PSTI_CACHE_PASS;
 }
 
-uint64_t psti_share_cache_number(const struct psti_share_cache *cache, uint64_t sample,
-                                 uint32_t i_item)
+uint64_t psti_share_cache_number(const struct psti_share_cache *cache, uint32_t i_set,
+                                 uint64_t sample, uint32_t i_item)
 {
-    return sample * cache->shape.n_items + i_item;
+    return i_set < cache->n_sets ? sample * cache->sets[i_set].n_items + i_item : 0;
 }
 
 bool psti_share_cache_is_lost(const struct psti_share_cache *cache)
@@ -417,26 +424,23 @@ bool psti_share_cache_is_lost(const struct psti_share_cache *cache)
 
 void psti_share_cache_stats(struct psti_share_cache *cache, struct pst_cache_stats *stats)
 {
-    if (!cache->view) {
-        memset(stats, 0, sizeof *stats);
-        return;
+    *stats = (struct pst_cache_stats){.nbytes = cache->limit, .n_datasets = cache->n_sets};
+    for (uint32_t i = 0; i < cache->n_sets; i++) {
+        const struct host_set *set = &cache->sets[i];
+        stats->nbytes_used += psti_sealed_nbytes(set->memory_fd) + set->table_nbytes;
+        stats->n_items += psti_cache_view_count(set->view);
     }
-    *stats = (struct pst_cache_stats){.nbytes = cache->limit,
-                                      .nbytes_used = psti_sealed_nbytes(cache->memory_fd) +
-                                                     cache->table_nbytes,
-                                      .n_items = psti_cache_view_count(cache->view),
-                                      .n_datasets = 1};
 }
 
 /* Asks for the data set. */
-static enum pst_status ask_for_set(struct psti_share_cache *cache, const pst_dataset *dataset,
-                                   const struct psti_cache_rule *rule, struct pst_error *err)
+static enum pst_status ask_for_set(struct psti_share_cache *cache, const struct psti_share_set *set,
+                                   struct pst_error *err)
 {
     int fds[PSTI_SHARE_DATASET_FDS];
     uint32_t n_fds = 0;
     struct psti_wire_out out = psti_share_begin(cache->out);
     enum pst_status status =
-        psti_share_put_cache_open(&out, dataset, &cache->shape, rule, fds, &n_fds, err);
+        psti_share_put_cache_open(&out, set->dataset, &set->shape, &set->rule, fds, &n_fds, err);
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_OPEN, 1, n_fds);
     if (status == PST_OK && nbytes == 0)
         status = psti_fail(err, PST_ERROR_LIMIT, "share", "the data set's options are too long");
@@ -450,9 +454,12 @@ static enum pst_status ask_for_set(struct psti_share_cache *cache, const pst_dat
                : status;
 }
 
-static enum pst_status take_set(struct psti_share_cache *cache, int64_t wait_ns,
+/* Receives the set's memory, as one more of the session. */
+static enum pst_status take_set(struct psti_share_cache *cache,
+                                const struct psti_cache_shape *shape, int64_t wait_ns,
                                 const struct psti_share_stop *stop, struct pst_error *err)
 {
+    struct host_set *set = &cache->sets[cache->n_sets];
     struct psti_cache_opened opened;
     enum pst_status status =
         psti_share_answer(cache->fd, cache->message, PSTI_MESSAGE_CACHE_OPENED, wait_ns, stop, err);
@@ -473,17 +480,19 @@ static enum pst_status take_set(struct psti_share_cache *cache, int64_t wait_ns,
         .table_nbytes = opened.table_nbytes,
         .capacity = opened.capacity};
     cache->limit = opened.limit;
-    cache->table_nbytes = opened.table_nbytes;
-    cache->memory_fd = from.memory_fd; /* the view's */
-    return psti_cache_view_open(&cache->shape, &from, &cache->view, err);
+    *set = (struct host_set){.n_items = shape->n_items,
+                             .memory_fd = from.memory_fd,
+                             .table_nbytes = opened.table_nbytes};
+    status = psti_cache_view_open(shape, &from, &set->view, err);
+    cache->n_sets += status == PST_OK;
+    return status;
 }
 
-static struct psti_share_cache *make(const struct psti_cache_shape *shape)
+static struct psti_share_cache *make(void)
 {
     struct psti_share_cache *cache = psti_calloc(1, sizeof *cache);
     if (!cache)
         return NULL;
-    cache->shape = *shape;
     cache->owner = getpid();
     cache->fd = cache->wake[0] = cache->wake[1] = -1;
     cache->queue_end = &cache->queue;
@@ -495,32 +504,33 @@ static struct psti_share_cache *make(const struct psti_cache_shape *shape)
     return cache;
 }
 
-enum pst_status psti_share_cache_open_lost(const struct psti_cache_shape *shape,
-                                           struct psti_share_cache **out, struct pst_error *err)
+enum pst_status psti_share_cache_open_lost(struct psti_share_cache **out, struct pst_error *err)
 {
-    struct psti_share_cache *cache = *out = make(shape);
+    struct psti_share_cache *cache = *out = make();
     if (!cache)
         return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for the host cache");
     atomic_store(&cache->lost, true);
     return PST_OK;
 }
 
-enum pst_status psti_share_cache_open(const char *path, const pst_dataset *dataset,
-                                      const struct psti_cache_shape *shape,
-                                      const struct psti_cache_rule *rule, int64_t wait_ns,
+enum pst_status psti_share_cache_open(const char *path, const struct psti_share_set *sets,
+                                      uint32_t n_sets, int64_t wait_ns,
                                       const struct psti_share_stop *stop,
                                       struct psti_share_cache **out, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    struct psti_share_cache *cache = *out = make(shape);
-    if (!cache || !cache->message)
+    struct psti_share_cache *cache = *out = make();
+    if (cache)
+        cache->sets = psti_calloc(n_sets, sizeof *cache->sets);
+    if (!cache || !cache->message || !cache->sets)
         status = psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for the host cache");
     if (status == PST_OK)
         status = psti_share_connect(path, PSTI_SESSION_CACHE, wait_ns, stop, &cache->fd, NULL, err);
-    if (status == PST_OK)
-        status = ask_for_set(cache, dataset, rule, err);
-    if (status == PST_OK)
-        status = take_set(cache, wait_ns, stop, err);
+    for (uint32_t i = 0; status == PST_OK && i < n_sets; i++) {
+        status = ask_for_set(cache, &sets[i], err);
+        if (status == PST_OK)
+            status = take_set(cache, &sets[i].shape, wait_ns, stop, err);
+    }
     if (status == PST_OK && pipe2(cache->wake, O_CLOEXEC | O_NONBLOCK) != 0)
         status = psti_fail_os(err, errno, "share", NULL, -1, "no descriptors for the host cache");
     if (status == PST_OK) {
@@ -550,7 +560,9 @@ void psti_share_cache_close(struct psti_share_cache **cache_ptr)
     for (int i = 0; i < 2; i++)
         if (cache->wake[i] >= 0)
             close(cache->wake[i]);
-    psti_cache_view_close(&cache->view);
+    for (uint32_t i = 0; i < cache->n_sets; i++)
+        psti_cache_view_close(&cache->sets[i].view);
+    psti_free(cache->sets);
     pthread_cond_destroy(&cache->answered);
     pthread_mutex_destroy(&cache->lock);
     psti_free(cache->message);

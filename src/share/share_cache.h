@@ -1,6 +1,9 @@
 /* share_cache.h - a loader's session with the host cache: looks up items, and asks the service for
  * those that are missing.
  *
+ * A session has one set of the cache or several, such as those of a mixture's data sets. Calls name
+ * a set by its number.
+ *
  * Hits need no call. A wish is answered by a call of its `done`, on a thread of the session, after
  * which the item is found by asking again, or is not there and the loader reads it. If the service
  * is lost (killed, stopped, removed), all wishes are answered at once or after the deadline, later
@@ -16,6 +19,7 @@ struct psti_share_cache;
 /* One item that is wished for. The caller's memory, until `done` is called. */
 struct psti_share_wish {
     uint64_t number;                            /* sample * n_items + item */
+    uint32_t i_set;                             /* of the session */
     void (*done)(struct psti_share_wish *wish); /* must not block */
     void *user;
     enum psti_cache_result result;
@@ -24,21 +28,25 @@ struct psti_share_wish {
     struct psti_share_wish *next; /* of the session */
 };
 
-/* Opens the data set in the host cache of the service at `path`. Waits for the service as long as
- * it says that it works, else wait_ns, until `stop` (may be NULL) ends it. rule: by which the
- * service makes the set's items; NULL: by shape->forms alone. Starts one thread. The errors are
- * those of psti_share_connect and of the service: PST_ERROR_LIMIT: there is no room for the data
- * set, with the names of those that hold it. PST_ERROR_STATE: the data set has changed since it was
- * opened.
- */
-enum pst_status psti_share_cache_open(const char *path, const pst_dataset *dataset,
-                                      const struct psti_cache_shape *shape,
-                                      const struct psti_cache_rule *rule, int64_t wait_ns,
+/* A set that a session opens. */
+struct psti_share_set {
+    const pst_dataset *dataset;
+    struct psti_cache_shape shape;
+    struct psti_cache_rule
+        rule; /* by which the service makes items; 0 bytes: by shape.forms alone */
+};
+
+/* Opens data sets in the host cache of the service at `path`, n_sets of them, 1 to
+ * PSTI_CACHE_SETS_MAX. Waits for the service as long as it says that it works, else wait_ns, until
+ * `stop` (may be NULL) ends it. Starts one thread. The errors are those of psti_share_connect and
+ * of the service: PST_ERROR_LIMIT: there is no room for a data set, with the names of those that
+ * hold it. PST_ERROR_STATE: a data set has changed since it was opened. */
+enum pst_status psti_share_cache_open(const char *path, const struct psti_share_set *sets,
+                                      uint32_t n_sets, int64_t wait_ns,
                                       const struct psti_share_stop *stop,
                                       struct psti_share_cache **out, struct pst_error *err);
 /* Makes a session that is lost from the beginning. PST_ERROR_MEMORY. */
-enum pst_status psti_share_cache_open_lost(const struct psti_cache_shape *shape,
-                                           struct psti_share_cache **out, struct pst_error *err);
+enum pst_status psti_share_cache_open_lost(struct psti_share_cache **out, struct pst_error *err);
 /* Answers all wishes, and ends the session. No span may be in use. *cache may be NULL. */
 void psti_share_cache_close(struct psti_share_cache **cache);
 
@@ -46,16 +54,16 @@ void psti_share_cache_close(struct psti_share_cache **cache);
 
 /* Asks for an item. PSTI_CACHE_ADMIT: the caller may send a wish for it. PSTI_CACHE_PASS: the cache
  * will not have it. */
-enum psti_cache_answer psti_share_cache_ask(struct psti_share_cache *cache, uint64_t sample,
-                                            uint32_t i_item, uint64_t nbytes,
+enum psti_cache_answer psti_share_cache_ask(struct psti_share_cache *cache, uint32_t i_set,
+                                            uint64_t sample, uint32_t i_item, uint64_t nbytes,
                                             struct psti_cache_span *span);
 /* The same for an item whose wish was answered: it is not counted. */
-enum psti_cache_answer psti_share_cache_look(struct psti_share_cache *cache, uint64_t sample,
-                                             uint32_t i_item, uint64_t nbytes,
+enum psti_cache_answer psti_share_cache_look(struct psti_share_cache *cache, uint32_t i_set,
+                                             uint64_t sample, uint32_t i_item, uint64_t nbytes,
                                              struct psti_cache_span *span);
 /* The number of an item, for a wish. */
-uint64_t psti_share_cache_number(const struct psti_share_cache *cache, uint64_t sample,
-                                 uint32_t i_item);
+uint64_t psti_share_cache_number(const struct psti_share_cache *cache, uint32_t i_set,
+                                 uint64_t sample, uint32_t i_item);
 void psti_share_cache_submit(struct psti_share_cache *cache, struct psti_share_wish **wishes,
                              size_t n);
 /* Submits wishes, whose `done` it sets, and waits for their answers. False: `stop` (may be NULL)
@@ -65,7 +73,7 @@ bool psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wis
 /* Answers all wishes now, as PSTI_CACHE_RESULT_FAILED. */
 void psti_share_cache_cancel(struct psti_share_cache *cache);
 bool psti_share_cache_is_lost(const struct psti_share_cache *cache);
-/* The host cache's limit, and what this data set takes of it. */
+/* The host cache's limit, and what the session's data sets take of it. */
 void psti_share_cache_stats(struct psti_share_cache *cache, struct pst_cache_stats *stats);
 
 #endif

@@ -1,7 +1,7 @@
 /* share_cache_wire.c - the messages of a session with the host cache, to bytes and back. */
 #include "share/share_cache_wire.h"
 
-#define WANT_NBYTES 16
+#define WANT_NBYTES 20
 
 enum pst_status psti_share_put_cache_open(struct psti_wire_out *out, const pst_dataset *dataset,
                                           const struct psti_cache_shape *shape,
@@ -58,6 +58,7 @@ size_t psti_share_put_cache_read(struct psti_wire_out *out, const struct psti_ca
     for (size_t i = 0; i < n; i++) {
         psti_share_put_u64(out, wants[i].number);
         psti_share_put_u64(out, wants[i].ticket);
+        psti_share_put_u32(out, wants[i].i_set);
     }
     return n;
 }
@@ -70,6 +71,7 @@ bool psti_share_get_cache_want(struct psti_wire_in *in, struct psti_cache_want *
         return false;
     want->number = psti_share_get_u64(in);
     want->ticket = psti_share_get_u64(in);
+    want->i_set = psti_share_get_u32(in);
     return true;
 }
 

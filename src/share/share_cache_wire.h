@@ -7,10 +7,12 @@
 enum {
     PSTI_CACHE_READS_MAX = 4096,     /* items of one session that the service may be asked for */
     PSTI_CACHE_READS_AT_ONCE = 2048, /* items in one message */
-    PSTI_CACHE_RULE_MAX = 4096       /* bytes of a set's rule */
+    PSTI_CACHE_RULE_MAX = 4096,      /* bytes of a set's rule */
+    PSTI_CACHE_SETS_MAX = 256        /* sets of one session */
 };
 
-/* PSTI_MESSAGE_CACHE_OPEN, with the descriptors of the data set. */
+/* PSTI_MESSAGE_CACHE_OPEN, with the descriptors of the data set. A client may open several, one
+ * after the other has been answered; the first is set 0 of the session. */
 struct psti_cache_open {
     struct psti_share_dataset dataset;
     uint64_t n_samples; /* of the shape, which the service's own must equal */
@@ -48,6 +50,7 @@ enum pst_status psti_share_get_cache_opened(struct psti_wire_in *in,
 struct psti_cache_want {
     uint64_t number; /* sample * n_items + item */
     uint64_t ticket;
+    uint32_t i_set; /* of the session */
 };
 /* Returns how many of the wishes fit into the message. */
 size_t psti_share_put_cache_read(struct psti_wire_out *out, const struct psti_cache_want *wants,

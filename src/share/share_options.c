@@ -17,8 +17,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#define MAGIC 0x4f545350u /* "PSTO" */
-#define HEAD_NBYTES 16    /* magic, psti_options_digest, length of the first part */
+#define MAGIC 0x4f545350u    /* "PSTO" */
+#define HEAD_NBYTES 16       /* magic, psti_options_digest, length of the first part */
+#define NO_CHANGES_NBYTES 16 /* at the end of the first part, of put_changes without any */
 #define ORDER (1u << PST_USE_ORDER)
 #define ROWS (1u << PST_USE_ROWS)
 #define READING (1u << PST_USE_READING)
@@ -138,6 +139,16 @@ static void put_numbers(struct psti_wire_out *out, const void *numbers, uint64_t
         psti_share_put_bytes(out, numbers, n * sizeof(uint64_t));
 }
 
+/* Writes changes of the weights of sources: their places, u64 (n,2), and weights, f64
+ * (n,n_sources).
+ */
+static void put_changes(struct psti_wire_out *out, const uint64_t *places, const double *weights,
+                        uint32_t n, uint32_t n_sources)
+{
+    put_numbers(out, n > 0 ? places : NULL, 2 * (uint64_t)n);
+    put_numbers(out, n > 0 ? weights : NULL, (uint64_t)n * n_sources);
+}
+
 enum pst_status psti_share_options_print(const struct pst_loader_options *options,
                                          uint64_t n_weights, uint8_t **bytes, size_t *nbytes,
                                          struct pst_error *err)
@@ -168,6 +179,7 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
     put_numbers(&out, options->source_weights, options->n_source_weights);
     if (options->source_weights)
         put_numbers(&out, options->source_firsts, options->n_source_weights);
+    put_changes(&out, NULL, NULL, 0, 0);
     psti_store_u32(out.bytes, MAGIC);
     psti_store_u32(out.bytes + 4, psti_options_digest());
     psti_store_u64(out.bytes + 8, out.nbytes);
@@ -179,6 +191,25 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
     }
     *bytes = out.bytes;
     *nbytes = out.nbytes;
+    return PST_OK;
+}
+
+enum pst_status psti_share_options_change(const uint8_t *bytes, size_t nbytes,
+                                          const uint64_t *places, const double *weights, uint32_t n,
+                                          uint32_t n_sources, uint8_t **out_bytes,
+                                          size_t *out_nbytes, struct pst_error *err)
+{
+    const size_t first = (size_t)psti_load_u64(bytes + 8), kept = first - NO_CHANGES_NBYTES;
+    struct psti_wire_out out = {.nbytes = kept};
+    out.capacity = nbytes + (size_t)n * (2 + (size_t)n_sources) * sizeof(uint64_t);
+    *out_bytes = out.bytes = psti_alloc(out.capacity);
+    if (!out.bytes)
+        return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for options");
+    memcpy(out.bytes, bytes, kept);
+    put_changes(&out, places, weights, n, n_sources);
+    psti_store_u64(out.bytes + 8, out.nbytes);
+    psti_share_put_bytes(&out, bytes + first, nbytes - first);
+    *out_nbytes = out.nbytes;
     return PST_OK;
 }
 
@@ -306,6 +337,18 @@ static void get_sources(struct psti_wire_in *in, uint64_t **numbers,
     options->n_source_weights = (uint32_t)n;
 }
 
+/* Reads the changes of the weights of sources. */
+static void get_changes(struct psti_wire_in *in, uint64_t **numbers, struct psti_share_options *out)
+{
+    uint64_t n_places, n_weights;
+    out->change_places = get_numbers(in, numbers, &n_places);
+    out->change_weights = get_numbers(in, numbers, &n_weights);
+    uint64_t n = n_places / 2;
+    in->bad |=
+        n_places % 2 != 0 || n > UINT32_MAX || n * out->options.n_source_weights != n_weights;
+    out->n_changes = in->bad ? 0 : (uint32_t)n;
+}
+
 enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
                                          struct psti_share_options *out, struct pst_error *err)
 {
@@ -349,6 +392,7 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     out->options.indices = get_numbers(&in, &numbers, &out->options.n_indices);
     out->options.weights = get_numbers(&in, &numbers, &out->n_weights);
     get_sources(&in, &numbers, &out->options);
+    get_changes(&in, &numbers, out);
     if (in.bad || in.at != in.nbytes)
         return fail_bytes(err);
     in.nbytes = nbytes;

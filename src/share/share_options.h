@@ -22,10 +22,21 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
                                          uint64_t n_weights, uint8_t **bytes, size_t *nbytes,
                                          struct pst_error *err);
 
+/* Makes other bytes of those that psti_share_options_print made, with changes of the weights of
+ * sources (as pst_loader_set_source_weights takes them) that take the place of none. The new bytes
+ * are the caller's to free by psti_free. PST_ERROR_MEMORY. */
+enum pst_status psti_share_options_change(const uint8_t *bytes, size_t nbytes,
+                                          const uint64_t *places, const double *weights, uint32_t n,
+                                          uint32_t n_sources, uint8_t **out_bytes,
+                                          size_t *out_nbytes, struct pst_error *err);
+
 /* Options that were parsed. The members it does not have are zero. */
 struct psti_share_options {
     struct pst_loader_options options; /* points into `memory` */
     uint64_t n_weights;
+    const uint64_t *change_places; /* [n_changes][2], in `memory` */
+    const double *change_weights;  /* [n_changes][options.n_source_weights] */
+    uint32_t n_changes;
     uint64_t digest; /* XXH3 of the first part */
     /* XXH3 of what of it is not of fields: loaders for which it is equal visit the same samples in
      * the same order */

@@ -11,19 +11,19 @@
 
 #include <stdbool.h>
 
-#define PSTI_HOST_PROTOCOL 6u /* both sides must have the same */
+#define PSTI_HOST_PROTOCOL 7u /* both sides must have the same */
 
 enum {
     PSTI_MESSAGE_HEAD_NBYTES = 24,
     PSTI_MESSAGE_NBYTES = 65536, /* longest message, with its head */
-    PSTI_MESSAGE_FDS = 16,       /* most descriptors with a message */
+    PSTI_MESSAGE_FDS = 250,      /* most descriptors with a message; Linux takes 253 */
     PSTI_VERSION_CAP = 32,       /* bytes of the text of a library's version, with its NUL */
     PSTI_TEXT_CAP = 4096         /* most bytes of a text in a message, with its NUL */
 };
 
 /* Each session has one purpose, which its first message names. */
 enum psti_session_kind {
-    PSTI_SESSION_CACHE = 1,  /* one data set of the host cache */
+    PSTI_SESSION_CACHE = 1,  /* data sets of the host cache */
     PSTI_SESSION_STREAM = 2, /* one loader of a share group */
     PSTI_SESSION_CONTROL = 3 /* status, saving, loading, clearing, stopping */
 };

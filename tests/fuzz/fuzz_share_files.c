@@ -1,6 +1,7 @@
 /* fuzz_share_files.c - any bytes as a data set that a client sends to the host service: its
- * description, and the list of its files, or a label file. Two bytes say how long the description
- * is. The directory has three files. Seeds: make_share_corpus.py. */
+ * description, and the list of its files, a label file, or the description of a mixture. Two bytes
+ * say how long the first description is. The directory has three files. Seeds:
+ * make_share_corpus.py. */
 #include "share/share_dataset_options.h"
 
 #include "base/files/sealed.h"
@@ -55,15 +56,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
     psti_share_get_dataset(&in, &described);
     if (psti_share_end(&in, "data set", NULL) != PST_OK)
         return 0;
-    int fds[PSTI_SHARE_DATASET_FDS] = {directory_fd, -1};
-    uint32_t n_fds = 1;
+    int fds[2] = {directory_fd, -1}, mixed[] = {-1, directory_fd, directory_fd};
+    uint32_t n_fds = 1, n_stamped, stamped[PSTI_SHARE_DATASET_FDS];
+    uint64_t digest;
     if (n + 2 < nbytes) {
         if (psti_sealed_blob_make("list", bytes + 2 + n, nbytes - 2 - n, &fds[1], NULL) != PST_OK)
             abort();
         n_fds = 2;
     }
     pst_error_clear(&err);
-    if (psti_share_open_dataset(&described, fds, n_fds, &dataset, &err) == PST_OK)
+    bool is_mixed = described.is_mixture && n_fds == 2;
+    mixed[0] = fds[1];
+    if (is_mixed)
+        (void)psti_share_mixture_digest(mixed, 3, &digest, stamped, &n_stamped, &err);
+    if (psti_share_open_dataset(&described, is_mixed ? mixed : fds, is_mixed ? 3 : n_fds, &dataset,
+                                &err) == PST_OK)
         pst_dataset_close(&dataset);
     else if (!err.text[0] || dataset)
         abort();

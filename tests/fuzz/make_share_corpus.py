@@ -49,7 +49,7 @@ SEEDS = {
     "cache-open-masks-alone": message(16, data_set("/data/photos", ("depth",), 0) + shape(10, 2, 1), n_fds=1),
     "cache-open-mask-long": message(16, data_set("/data/photos", ("d" * 64,), 2) + shape(10, 2, 1), n_fds=2),
     "cache-opened": message(17, struct.pack("<QQQ", 8000, 1 << 26, 1 << 26), n_fds=2),
-    "cache-read": message(18, struct.pack("<QQQQ", 5, 0, 6, 1)),
+    "cache-read": message(18, struct.pack("<QQIQQI", 5, 0, 0, 6, 1, 2)),
     "cache-read-cut": message(18, struct.pack("<QQQ", 5, 0, 6)),
     "cache-ready": message(19, struct.pack("<QIIQ", 1, 2, 1, 4096)),
     "cache-ready-here": message(19, struct.pack("<QIIQ", 1, 1, 0, 0)),
@@ -66,8 +66,8 @@ SEEDS = {
     "error-cut": message(3, error(4, "the cache has no room")[:-3]),
     "alive": message(4, b""),
     "stop": message(38, b"", ident=3),
-    "descriptors": message(16, b"", n_fds=16),
-    "too-many-descriptors": message(16, b"", n_fds=17),
+    "descriptors": message(16, b"", n_fds=250),
+    "too-many-descriptors": message(16, b"", n_fds=251),
     "length": message(4, b"")[:-1],
 }
 
@@ -153,6 +153,24 @@ FILES = {
     "labels-masks": listed(b"image,label,mask\na.png,x,c.png\n", flags=2, masks=("mask",)),
     "both": listed(b"a.png\0", flags=6),
     "flags": listed(b"a.png\0", flags=8),
+}
+
+
+def mixture(fields: tuple[str, ...], sets: tuple[bytes, ...], sources: tuple[tuple[int, ...], ...]) -> bytes:
+    """A mixture as src/share/share_dataset_mixture.c describes it."""
+    blob = struct.pack("<III", len(sets), len(fields), len(sources)) + b"".join(map(text, fields)) + b"".join(sets)
+    return listed(blob + b"".join(struct.pack("<I", number) for source in sources for number in source), flags=32)
+
+
+FOLDER = data_set("/data", (), 0)
+FILES |= {
+    "mixture": mixture(("image",), (FOLDER, FOLDER), ((0, 0), (1, 0), (0, 0))),
+    "mixture-renamed": mixture(("unused0", "picture"), (FOLDER, FOLDER), ((0, 1, 0), (1, 1, 0))),
+    "mixture-number": mixture(("image",), (FOLDER, FOLDER), ((0, 0), (2, 0))),
+    "mixture-field": mixture(("image",), (FOLDER, FOLDER), ((0, 0), (1, 9))),
+    "mixture-nested": mixture(("image",), (FOLDER, data_set("/data", (), 32)), ((0, 0), (1, 0))),
+    "mixture-files": mixture(("image",), (data_set("/data", (), 4),), ((0, 0),)),
+    "mixture-more": mixture(("image",), (FOLDER,) * 3, ((0, 0), (1, 0), (2, 0))),
 }
 
 

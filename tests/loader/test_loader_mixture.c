@@ -560,34 +560,32 @@ static void losses_are_told_by_source(void **state)
     pst_dataset_close(&mixed);
 }
 
-static void refuses(const struct pst_loader_options *options, const char *words)
-{
-    struct pst_error err;
-    pst_loader *loader = NULL;
-    assert_int_equal(pst_loader_open(mixture, options, &loader, &err), PST_ERROR_UNSUPPORTED);
-    assert_non_null(strstr(err.text, words));
-    assert_null(loader);
-}
-
-static void the_host_service_does_not_take_it(void **state)
+/* Without a service the loader goes on, with the host cache and with share. */
+static void there_is_no_host_service(void **state)
 {
     (void)state;
     struct augmented kept;
     struct pst_error err;
+    uint64_t wanted[N], hashes[N];
     char socket[128];
     snprintf(socket, sizeof socket, "%s/socket", directory);
     struct pst_loader_options options = options_of(&kept, 2);
-    options.share = "jobs";
-    options.socket = socket;
-    refuses(&options, "share");
-    options.share = NULL;
-    options.socket = NULL;
+    size_t n = drain_alone(mixture, options, 0, wanted);
     const struct pst_cache_host_options host = {
         .struct_size = sizeof host, .socket = socket, .later = true};
     pst_cache *cache = NULL;
     assert_ok(pst_cache_open_host(&host, &cache, &err));
-    options.cache = cache;
-    refuses(&options, "host cache");
+    for (int i = 0; i < 2; i++) {
+        options.share = i == 0 ? "jobs" : NULL;
+        options.socket = i == 0 ? socket : NULL;
+        options.cache = i == 0 ? NULL : cache;
+        pst_loader *loader = open_loader(mixture, &options);
+        assert_int_equal(run_epoch(loader, 0, hashes), n);
+        assert_memory_equal(hashes, wanted, n * sizeof *wanted);
+        struct pst_loader_stats stats = stats_of(loader);
+        assert_true(strlen(i == 0 ? stats.share_reason : stats.host_reason) > 0);
+        pst_loader_close(&loader);
+    }
     pst_cache_close(&cache);
 }
 
@@ -601,7 +599,7 @@ int main(void)
         cmocka_unit_test(rows_are_counted_by_source),
         cmocka_unit_test(damage_names_the_source),
         cmocka_unit_test(losses_are_told_by_source),
-        cmocka_unit_test(the_host_service_does_not_take_it),
+        cmocka_unit_test(there_is_no_host_service),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -162,10 +162,7 @@ static pst_dataset *open_tars(void **state)
     return dataset;
 }
 
-static void tars_come_back(void **state)
-{
-    comes_back(open_tars(state), 2);
-}
+static void tars_come_back(void **state) { comes_back(open_tars(state), 2); }
 
 static void tars_that_changed_are_refused(void **state)
 {
@@ -226,6 +223,89 @@ static void a_changed_data_set_is_refused(void **state)
     pst_dataset_close(&dataset);
 }
 
+/* Two folders, one of them twice, with a rename and a field that is left out. */
+static pst_dataset *open_mixture(void **state)
+{
+    static const char *const rename_a[] = {"image", "picture"}, *const fields[] = {"picture"};
+    struct pst_error err;
+    pst_dataset *a, *b, *mixture;
+    make_files(state);
+    folder_text(state, "second/x/0.png", "zero");
+    a = open_with(state, (struct pst_dataset_options){0});
+    assert_ok(pst_dataset_open(folder_path(state, "second"), NULL, &b, &err));
+    const struct pst_mixture_source sources[] = {
+        {.dataset = a, .renames = rename_a, .n_renames = 1},
+        {.dataset = b, .renames = rename_a, .n_renames = 1},
+        {.dataset = a, .renames = rename_a, .n_renames = 1}};
+    const struct pst_mixture_options options = {
+        .struct_size = sizeof options, .fields = fields, .n_fields = 1};
+    assert_ok(pst_dataset_open_many(sources, 3, &options, &mixture, &err));
+    pst_dataset_close(&a);
+    pst_dataset_close(&b);
+    return mixture;
+}
+
+static void mixtures_come_back(void **state)
+{
+    comes_back(open_mixture(state), 3); /* the blob, two folders */
+}
+
+/* No byte of the description is believed: it is refused, or the identity differs, or what was
+ * changed decides nothing, such as a path. */
+static void a_damaged_mixture_is_refused(void **state)
+{
+    struct pst_error err;
+    struct received received;
+    pst_dataset *theirs = NULL, *mixture = open_mixture(state);
+    const void *blob;
+    size_t nbytes;
+    uint64_t digest, again;
+    uint32_t stamped[PSTI_SHARE_DATASET_FDS], n;
+    send_dataset(mixture, &received);
+    assert_true(received.there.is_mixture);
+    assert_ok(psti_share_mixture_digest(received.fds, received.n_fds, &digest, stamped, &n, &err));
+    assert_int_equal(n, 0);
+    assert_ok(psti_sealed_blob_map(received.fds[0], 1 << 20, &blob, &nbytes, &err));
+    uint8_t *bytes = malloc(nbytes);
+    assert_non_null(bytes);
+    int good = received.fds[0];
+    unsigned n_opened = 0, before = n_open_files();
+    for (size_t i = 0; i < nbytes; i++) {
+        memcpy(bytes, blob, nbytes);
+        bytes[i] ^= 1;
+        assert_ok(psti_sealed_blob_make("test", bytes, nbytes, &received.fds[0], &err));
+        enum pst_status status = open_received(&received, &theirs, &err);
+        assert_true(status == PST_OK || (err.text[0] && !theirs));
+        if (status == PST_OK) {
+            n_opened++;
+            assert_memory_equal(psti_dataset_bytes_identity(theirs),
+                                psti_dataset_bytes_identity(mixture), PST_IDENTITY_NBYTES);
+            pst_dataset_close(&theirs);
+            if (psti_share_mixture_digest(received.fds, received.n_fds, &again, stamped, &n,
+                                          &err) == PST_OK &&
+                again == digest)
+                n_opened--; /* jobs that send it are one group: it may differ in paths alone */
+        }
+        close(received.fds[0]);
+        assert_int_equal(n_open_files(), before);
+    }
+    assert_true(n_opened <= 4); /* options of the two folders, which the digest tells apart */
+    received.fds[0] = good;
+    for (size_t cut = 0; cut < 40; cut++) {
+        assert_ok(psti_sealed_blob_make("test", blob, nbytes - 1 - cut, &received.fds[0], &err));
+        assert_int_equal(open_received(&received, &theirs, &err), PST_ERROR_CORRUPT);
+        close(received.fds[0]);
+    }
+    received.fds[0] = good;
+    received.n_fds--;
+    assert_int_equal(open_received(&received, &theirs, &err), PST_ERROR_CORRUPT);
+    received.n_fds++;
+    free(bytes);
+    psti_sealed_unmap(blob, nbytes);
+    close_fds(&received);
+    pst_dataset_close(&mixture);
+}
+
 static bool body_is_read(const char *path, uint32_t flags, uint32_t n_masks, const char *mask)
 {
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];
@@ -243,7 +323,7 @@ static bool body_is_read(const char *path, uint32_t flags, uint32_t n_masks, con
 
 static void impossible_values_are_refused(void **state)
 {
-    enum { LABELS = 2, FILES = 4, CONTAINER = 16, UNKNOWN = 32 };
+    enum { LABELS = 2, FILES = 4, CONTAINER = 16, MIXTURE = 32, UNKNOWN = 64 };
     char longest[PST_MAX_FIELDS], too_long[PST_MAX_FIELDS + 1];
     (void)state;
     memset(longest, 'm', sizeof longest);
@@ -255,6 +335,9 @@ static void impossible_values_are_refused(void **state)
     assert_true(body_is_read("/f", LABELS, PST_MAX_FIELDS, longest));
     assert_false(body_is_read("", 0, 0, NULL));
     assert_false(body_is_read("/f", UNKNOWN, 0, NULL));
+    assert_true(body_is_read("/f", MIXTURE, 0, NULL));
+    assert_false(body_is_read("/f", MIXTURE | FILES, 0, NULL)); /* these are of its data sets */
+    assert_false(body_is_read("/f", MIXTURE, 1, "m"));
     assert_true(body_is_read("/f", CONTAINER, 0, NULL));
     assert_false(body_is_read("/f", CONTAINER | LABELS, 0, NULL));
     assert_false(body_is_read("/f", UINT32_MAX, 0, NULL));
@@ -327,17 +410,14 @@ static void other_descriptors_are_refused(void **state)
 }
 
 #ifdef PST_FAULTS
-static void every_failed_allocation_is_clean(void **state)
+/* Sends and opens the data set while each allocation fails in turn, and closes it. */
+static void fails_cleanly(pst_dataset *dataset)
 {
-    static const char *const files[] = {"b/0.png", "a/1.png"};
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];
     struct pst_error err;
     struct received received;
     struct pst_memory_stats before, after;
     pst_dataset *theirs;
-    make_files(state);
-    pst_dataset *dataset =
-        open_with(state, (struct pst_dataset_options){.files = files, .n_files = 2});
     pst_memory_stats(&before, sizeof before);
     unsigned n_files = n_open_files();
     enum pst_status status = PST_ERROR_MEMORY;
@@ -361,6 +441,14 @@ static void every_failed_allocation_is_clean(void **state)
     }
     pst_dataset_close(&dataset);
 }
+
+static void every_failed_allocation_is_clean(void **state)
+{
+    static const char *const files[] = {"b/0.png", "a/1.png"};
+    make_files(state);
+    fails_cleanly(open_with(state, (struct pst_dataset_options){.files = files, .n_files = 2}));
+    fails_cleanly(open_mixture(state));
+}
 #endif
 
 #define T(f) cmocka_unit_test_setup_teardown(f, folder_setup, folder_teardown)
@@ -368,6 +456,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(folders_come_back),
+        T(mixtures_come_back),
+        T(a_damaged_mixture_is_refused),
         T(label_files_come_back),
         T(lists_of_files_come_back),
         T(a_folder_that_was_renamed_is_opened),

@@ -28,8 +28,9 @@
 struct psti_loader_share {
     struct psti_stream_open open; /* what the loader says when it joins */
     char socket[PSTI_SOCKET_PATH_CAP];
-    char *service; /* program to start; NULL: none */
-    int options_fd;
+    char *service;  /* program to start; NULL: none */
+    int options_fd; /* of a blob, as the loader was opened */
+    int changed_fd; /* with changes of the weights of sources; -1: there are none */
     int64_t wait_ns;
     struct psti_loader_spaces *spaces; /* of slots; NULL: page-locked ones, all is copied */
     struct psti_staging *staging;      /* NULL: not joined */
@@ -59,7 +60,10 @@ static void set_reason(pst_loader *loader, const char *reason)
 /* Prints the options to a blob, for the service. */
 static enum pst_status print_options(pst_loader *loader, struct pst_error *err)
 {
-    const struct pst_loader_options *options = &loader->options;
+    struct pst_loader_options *options = &loader->options;
+    if (options->source_weights && options->source_quota == 0)
+        options->source_quota =
+            options->batch_size; /* the service prepares rows of other batches */
     uint64_t n = options->indices ? options->n_indices : pst_dataset_count(loader->dataset);
     uint8_t *bytes;
     size_t nbytes;
@@ -77,7 +81,7 @@ enum pst_status psti_loader_share_open(pst_loader *loader, struct pst_error *err
     struct psti_loader_share *share = psti_calloc(1, sizeof *share);
     if (!share)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for sharing");
-    share->options_fd = -1;
+    share->options_fd = share->changed_fd = -1;
     share->layout.group_epoch = UINT64_MAX; /* until a service says */
     loader->share = share;
     snprintf(share->open.name, sizeof share->open.name, "%s", options->share);
@@ -150,7 +154,7 @@ static enum pst_status join(pst_loader *loader, struct pst_error *caller_err)
         .program = share->service,
         .open = &share->open,
         .dataset = loader->dataset,
-        .options_fd = share->options_fd,
+        .options_fd = share->changed_fd >= 0 ? share->changed_fd : share->options_fd,
         .wait_ns = share->wait_ns,
         .unmapping = forget ? unmapping : NULL,
         .ctx = loader,
@@ -194,6 +198,8 @@ void psti_loader_share_close(pst_loader *loader)
     psti_share_staging_release(share->staging); /* batches that the caller holds keep it open */
     if (share->options_fd >= 0)
         close(share->options_fd);
+    if (share->changed_fd >= 0)
+        close(share->changed_fd);
     psti_free(share->parts);
     psti_free(share->service);
     psti_free(share);
@@ -226,6 +232,53 @@ void psti_loader_share_end(pst_loader *loader)
         return;
     share->told = true;
     psti_share_staging_leave(share->staging);
+}
+
+/* Makes a blob of the options with the changes. *fd -1: there are none. */
+static enum pst_status print_changes(const pst_loader *loader, const uint64_t *places,
+                                     const double *weights, uint32_t n, int *fd,
+                                     struct pst_error *err)
+{
+    const void *bytes = NULL;
+    uint8_t *changed = NULL;
+    size_t nbytes, changed_nbytes = 0;
+    *fd = -1;
+    if (n == 0)
+        return PST_OK;
+    enum pst_status status =
+        psti_sealed_blob_map(loader->share->options_fd, SIZE_MAX, &bytes, &nbytes, err);
+    if (status != PST_OK)
+        return status;
+    status =
+        psti_share_options_change(bytes, nbytes, places, weights, n,
+                                  loader->options.n_source_weights, &changed, &changed_nbytes, err);
+    if (status == PST_OK)
+        status = psti_sealed_blob_make("penstock-options", changed, changed_nbytes, fd, err);
+    psti_free(changed);
+    psti_sealed_unmap(bytes, nbytes);
+    return status;
+}
+
+enum pst_status psti_loader_share_prepare_change(const pst_loader *loader, const uint64_t *places,
+                                                 const double *weights, uint32_t n, int *fd,
+                                                 struct pst_error *err)
+{
+    *fd = -1;
+    return loader->share ? print_changes(loader, places, weights, n, fd, err) : PST_OK;
+}
+
+void psti_loader_share_change(pst_loader *loader, int fd)
+{
+    struct psti_loader_share *share = loader->share;
+    if (!share)
+        return;
+    give_pending(share);
+    psti_loader_share_end(loader);
+    psti_share_staging_release(share->staging); /* the next batch joins the other group */
+    share->staging = NULL;
+    if (share->changed_fd >= 0)
+        close(share->changed_fd);
+    share->changed_fd = fd;
 }
 
 bool psti_loader_share_takes(const pst_loader *loader)

@@ -21,6 +21,14 @@ void psti_loader_share_close(pst_loader *loader);
 /* An epoch begins. Returns false if the loader does not share. */
 bool psti_loader_share_begin(pst_loader *loader);
 void psti_loader_share_end(pst_loader *loader); /* the epoch is over */
+/* Before and after the weights of a mixture's sources change: makes what the job says when it joins
+ * the group of jobs with the same changes, and leaves the group that it is in. *fd goes from the
+ * first to the second; it is the caller's to close if the second is not called. -1: none. The first
+ * one is called without the lock. */
+enum pst_status psti_loader_share_prepare_change(const pst_loader *loader, const uint64_t *places,
+                                                 const double *weights, uint32_t n, int *fd,
+                                                 struct pst_error *err);
+void psti_loader_share_change(pst_loader *loader, int fd);
 /* True if the next batch is to come from the group. */
 bool psti_loader_share_takes(const pst_loader *loader);
 /* Makes the job whole with a shared batch; the lock is released meanwhile. PST_OK: look again, the

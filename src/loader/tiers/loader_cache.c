@@ -12,7 +12,9 @@
 #include "loader/tiers/loader_kept.h"
 #include "loader/tiers/loader_tier.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fail.h"
 
 static enum pst_status open_cache(pst_loader *loader, const struct psti_loader_slots *slots,
                                   bool *in_use, struct pst_error *err)
@@ -21,29 +23,56 @@ static enum pst_status open_cache(pst_loader *loader, const struct psti_loader_s
     (void)slots;
     if (!cache || psti_cache_remote(cache))
         return PST_OK;
-    enum pst_status status =
-        psti_cache_set_open(cache, &loader->kept.shape, &loader->tiers.cache, err);
+    const struct psti_loader_parts *parts = &loader->kept.parts;
+    enum pst_status status = PST_OK;
+    loader->tiers.cache = psti_calloc(parts->n, sizeof *loader->tiers.cache);
+    if (!loader->tiers.cache)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a cache's sets");
+    for (uint32_t i = 0; status == PST_OK && i < parts->n; i++)
+        status = psti_cache_set_open(cache, &parts->list[i].shape, &loader->tiers.cache[i], err);
     *in_use = status == PST_OK;
     return status;
 }
 
-static void close_cache(pst_loader *loader) { psti_cache_set_close(&loader->tiers.cache); }
+static void close_cache(pst_loader *loader)
+{
+    for (uint32_t i = 0; loader->tiers.cache && i < loader->kept.parts.n; i++)
+        psti_cache_set_close(&loader->tiers.cache[i]);
+    psti_free(loader->tiers.cache);
+    loader->tiers.cache = NULL;
+}
 
-static enum pst_status change(pst_loader *loader, const struct psti_cache_shape *shape,
+/* A set that could not be opened again after a failure is opened by the next change. */
+static enum pst_status exchange(pst_loader *loader, uint32_t i,
+                                const struct psti_cache_shape *shape, struct pst_error *err)
+{
+    struct psti_cache_set **set = &loader->tiers.cache[i];
+    return *set ? psti_cache_set_exchange(set, shape, err)
+                : psti_cache_set_open(loader->options.cache, shape, set, err);
+}
+
+static enum pst_status change(pst_loader *loader, const struct psti_loader_parts *parts,
                               struct pst_error *err)
 {
-    return psti_cache_set_exchange(&loader->tiers.cache, shape, err);
+    const struct psti_loader_part *former = loader->kept.parts.list;
+    enum pst_status status = PST_OK;
+    uint32_t n = 0;
+    for (; status == PST_OK && n < parts->n; n += status == PST_OK)
+        status = exchange(loader, n, &parts->list[n].shape, err);
+    for (; status != PST_OK && n > 0; n--)
+        (void)exchange(loader, n - 1, &former[n - 1].shape, NULL);
+    return status;
 }
 
 /* Asks for an item of a sample that the plan admits, or only looks for one of another sample. */
 static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_source *source,
                                   struct psti_cache_span *span)
 {
-    uint32_t number = psti_loader_kept_number(loader, source);
+    struct psti_loader_place place = psti_loader_kept_place(loader, source);
+    struct psti_cache_set *set = loader->tiers.cache[place.i_part];
     if (!psti_loader_kept_admits(loader, source->sample))
-        return psti_cache_find(loader->tiers.cache, source->sample, number, source->stored_nbytes,
-                               span);
-    return psti_cache_ask(loader->tiers.cache, source->sample, number, source->stored_nbytes, span);
+        return psti_cache_find(set, place.sample, place.i_item, source->stored_nbytes, span);
+    return psti_cache_ask(set, place.sample, place.i_item, source->stored_nbytes, span);
 }
 
 /* Sets data and is_cached, or is_wanted, or neither. If the cache has the item re-coded, sets its
@@ -80,16 +109,32 @@ static void keep(pst_loader *loader, struct psti_loader_source *source,
     uint64_t reserved = source->stored_nbytes;
     if (!source->is_wanted)
         return;
+    struct psti_loader_place place = psti_loader_kept_place(loader, source);
+    struct psti_cache_set *set = loader->tiers.cache[place.i_part];
     source->is_wanted = false;
     if (copy->item.nbytes > reserved) {
-        if (psti_cache_enlarge(loader->tiers.cache, reserved, copy->item.nbytes))
+        if (psti_cache_enlarge(set, reserved, copy->item.nbytes))
             reserved = copy->item.nbytes;
         else
             psti_loader_kept_as_stored(copy);
     }
-    if (!psti_cache_keep(loader->tiers.cache, source->sample,
-                         psti_loader_kept_number(loader, source), reserved, &copy->item))
+    if (!psti_cache_keep(set, place.sample, place.i_item, reserved, &copy->item))
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
+}
+
+void psti_loader_cache_give_up(pst_loader *loader, uint64_t sample, uint32_t i_item,
+                               uint64_t nbytes)
+{
+    struct psti_loader_place place = psti_loader_parts_place(loader, sample, i_item);
+    psti_cache_give_up(loader->tiers.cache[place.i_part], place.sample, place.i_item, nbytes);
+}
+
+bool psti_loader_cache_store(pst_loader *loader, uint64_t sample, uint32_t i_item, uint64_t nbytes,
+                             const struct psti_cache_span *item)
+{
+    struct psti_loader_place place = psti_loader_parts_place(loader, sample, i_item);
+    return psti_cache_keep(loader->tiers.cache[place.i_part], place.sample, place.i_item, nbytes,
+                           item);
 }
 
 /* Gives up the reservations of items that are still wanted. */
@@ -98,16 +143,22 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         struct psti_loader_source *source = &items->sources[i];
         if (source->is_wanted)
-            psti_cache_give_up(loader->tiers.cache, source->sample,
-                               psti_loader_kept_number(loader, source), source->stored_nbytes);
+            psti_loader_cache_give_up(loader, source->sample,
+                                      psti_loader_kept_number(loader, source),
+                                      source->stored_nbytes);
         source->is_wanted = false;
     }
 }
 
 static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
 {
-    struct pst_cache_stats cache;
-    psti_cache_set_stats(loader->tiers.cache, &cache);
+    struct pst_cache_stats cache = {0}, set;
+    for (uint32_t i = 0; i < loader->kept.parts.n; i++) {
+        uint64_t n_items = cache.n_items;
+        psti_cache_set_stats(loader->tiers.cache[i], &set);
+        cache = set; /* all but the items is of the whole cache */
+        cache.n_items += n_items;
+    }
     psti_loader_kept_stats(loader, &cache, stats);
 }
 

@@ -21,21 +21,26 @@
 #define RECODE_PART 8
 #define RECODE_MAX_NBYTES ((uint64_t)64 << 20)
 
-/* Re-coded are images and masks (as pli-jpeg images alone), but not those that the loader delivers
- * as stored bytes. Pixels cannot be decoded at a part of their size, which a stored pli-jpeg can.
- */
+uint64_t psti_loader_cache_recodable(const pst_dataset *dataset, enum pst_cache_form form)
+{
+    uint64_t fields = 0;
+    for (uint32_t i = 0; form != PST_CACHE_FORM_STORED && i < pst_dataset_n_fields(dataset); i++) {
+        enum pst_field_type type = pst_dataset_field(dataset, i)->type;
+        if (type == PST_FIELD_IMAGE || (type == PST_FIELD_MASK && form > PST_CACHE_FORM_PLI_JPEG))
+            fields |= (uint64_t)1 << i;
+    }
+    return fields;
+}
+
+/* Images and masks that the loader delivers as stored bytes are not re-coded. Pixels cannot be
+ * decoded at a part of their size, which a stored pli-jpeg can. */
 static uint64_t choose_recoded(const pst_loader *loader)
 {
     const struct psti_loader_plan *plan = &loader->plan;
     const enum pst_cache_form form = loader->options.cache_form;
-    uint64_t fields = 0;
+    uint64_t fields = psti_loader_cache_recodable(loader->dataset, form);
     if (form == PST_CACHE_FORM_STORED)
         return 0;
-    for (uint32_t i = 0; i < pst_dataset_n_fields(loader->dataset); i++) {
-        enum pst_field_type type = pst_dataset_field(loader->dataset, i)->type;
-        if (type == PST_FIELD_IMAGE || (type == PST_FIELD_MASK && form > PST_CACHE_FORM_PLI_JPEG))
-            fields |= (uint64_t)1 << i;
-    }
     for (uint32_t i = 0; i < plan->n_fields; i++)
         if (!psti_loader_plan_is_derived(&plan->fields[i]) &&
             (plan->fields[i].fill != PSTI_LOADER_FILL_PIXELS ||

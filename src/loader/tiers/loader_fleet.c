@@ -109,7 +109,7 @@ static bool accept(pst_loader *loader, struct psti_loader_source *source)
     source->read->status = PST_OK;
     source->read->data = (char *)get->buffer + ((const char *)source->data - (char *)get->buffer);
     if (source->is_wanted && get->is_local) {
-        psti_cache_give_up(loader->tiers.cache, source->sample, get->i_item, source->stored_nbytes);
+        psti_loader_cache_give_up(loader, source->sample, get->i_item, source->stored_nbytes);
         source->is_wanted = false;
     }
     return true;
@@ -219,9 +219,9 @@ static void offer_is_done(const struct psti_fleet_offer *offer, enum psti_fleet_
     if (!offer->flag)
         return;
     if (!refused || !offer->bytes)
-        psti_cache_give_up(loader->tiers.cache, offer->sample, offer->i_item, offer->stored_nbytes);
-    else if (!psti_cache_keep(loader->tiers.cache, offer->sample, offer->i_item,
-                              offer->stored_nbytes, &item))
+        psti_loader_cache_give_up(loader, offer->sample, offer->i_item, offer->stored_nbytes);
+    else if (!psti_loader_cache_store(loader, offer->sample, offer->i_item, offer->stored_nbytes,
+                                      &item))
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
 }
 
@@ -250,7 +250,7 @@ static bool offer(pst_loader *loader, const struct psti_loader_source *source, u
     }
     psti_loader_fell_back(loader, PST_FALLBACK_FLEET_BUSY, 1);
     if (source->is_wanted) /* it is offered again when it is read again */
-        psti_cache_give_up(loader->tiers.cache, source->sample, i_item, source->stored_nbytes);
+        psti_loader_cache_give_up(loader, source->sample, i_item, source->stored_nbytes);
     return true;
 }
 

@@ -23,33 +23,42 @@
 
 #define RENEW_WAIT_NS ((int64_t)1000 * 1000 * 1000)
 
-/* Opens a session with the service, which gets the rule of pictures at the training size. */
-static enum pst_status open_session(const pst_loader *loader, const struct psti_cache_shape *shape,
+/* Opens a session with the service, which gets the parts' rules of pictures at the training size.
+ */
+static enum pst_status open_session(const pst_loader *loader, const struct psti_loader_parts *parts,
                                     int64_t wait_ns, struct psti_share_cache **out,
                                     struct pst_error *err)
 {
-    uint8_t bytes[PSTI_TRAINING_RULE_MAX];
-    struct psti_cache_rule rule = {.bytes = bytes};
     const struct psti_share_stop stop = {loader->interrupt, loader->interrupt_ctx};
-    if (loader->kept.training)
-        rule.nbytes = (uint32_t)psti_loader_training_print(loader->kept.training, bytes);
-    return psti_share_cache_open(loader->tiers.host_path, loader->dataset, shape, &rule, wait_ns,
-                                 &stop, out, err);
+    struct psti_share_set *sets = psti_calloc(parts->n, sizeof *sets);
+    *out = NULL;
+    if (!sets)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for sets of the host cache");
+    for (uint32_t i = 0; i < parts->n; i++) {
+        const struct psti_loader_part *part = &parts->list[i];
+        sets[i] = (struct psti_share_set){.dataset = part->dataset,
+                                          .shape = part->shape,
+                                          .rule = {part->rule, part->rule_nbytes}};
+    }
+    enum pst_status status =
+        psti_share_cache_open(loader->tiers.host_path, sets, parts->n, wait_ns, &stop, out, err);
+    psti_free(sets);
+    return status;
 }
 
 /* Opens a session, or one that is lost from the beginning: then the loader reads for itself, and
  * looks for the service at each epoch. */
-static enum pst_status open_or_go_on(pst_loader *loader, const struct psti_cache_shape *shape,
+static enum pst_status open_or_go_on(pst_loader *loader, const struct psti_loader_parts *parts,
                                      struct psti_share_cache **out, struct pst_error *err)
 {
     struct pst_error cause;
     pst_error_clear(&cause);
-    enum pst_status status = open_session(loader, shape, PSTI_LINK_WAIT_NS, out, &cause);
+    enum pst_status status = open_session(loader, parts, PSTI_LINK_WAIT_NS, out, &cause);
     if (status != PST_OK && !loader->tiers.host_strict && psti_share_goes_on(status)) {
         psti_share_say(&cause, loader->tiers.host_reason, sizeof loader->tiers.host_reason);
         psti_log(PST_LOG_WARNING, "loader", "the host cache is not used: %s",
                  loader->tiers.host_reason);
-        return psti_share_cache_open_lost(shape, out, err);
+        return psti_share_cache_open_lost(out, err);
     }
     if (status != PST_OK && err)
         *err = cause;
@@ -68,16 +77,16 @@ static enum pst_status open_host(pst_loader *loader, const struct psti_loader_sl
     loader->tiers.host_strict = host->strict;
     if (!loader->tiers.host_path)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a path");
-    enum pst_status status = open_or_go_on(loader, &loader->kept.shape, &loader->tiers.host, err);
+    enum pst_status status = open_or_go_on(loader, &loader->kept.parts, &loader->tiers.host, err);
     *in_use = status == PST_OK;
     return status;
 }
 
-static enum pst_status change(pst_loader *loader, const struct psti_cache_shape *shape,
+static enum pst_status change(pst_loader *loader, const struct psti_loader_parts *parts,
                               struct pst_error *err)
 {
     struct psti_share_cache *other = NULL, *former = loader->tiers.host;
-    enum pst_status status = open_or_go_on(loader, shape, &other, err);
+    enum pst_status status = open_or_go_on(loader, parts, &other, err);
     if (status != PST_OK)
         return status;
     pthread_mutex_lock(loader->lock);
@@ -117,7 +126,7 @@ static void begin(pst_loader *loader)
     pst_error_clear(&err);
     if (!psti_share_cache_is_lost(lost))
         return;
-    if (open_session(loader, &loader->kept.shape, RENEW_WAIT_NS, &found, &err) != PST_OK) {
+    if (open_session(loader, &loader->kept.parts, RENEW_WAIT_NS, &found, &err) != PST_OK) {
         psti_log(PST_LOG_WARNING, "loader", "this epoch goes without the host service: %s",
                  err.text);
         pthread_mutex_lock(loader->lock);
@@ -165,12 +174,13 @@ static void count_miss(pst_loader *loader)
 static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_source *source,
                                   struct psti_cache_span *span)
 {
-    uint32_t number = psti_loader_kept_number(loader, source);
+    struct psti_loader_place at = psti_loader_kept_place(loader, source);
     uint64_t nbytes = source->stored_nbytes;
     if (psti_loader_kept_admits(loader, source->sample))
-        return psti_share_cache_ask(loader->tiers.host, source->sample, number, nbytes, span);
-    return psti_share_cache_look(loader->tiers.host, source->sample, number, nbytes, span) ==
-                   PSTI_CACHE_HIT
+        return psti_share_cache_ask(loader->tiers.host, at.i_part, at.sample, at.i_item, nbytes,
+                                    span);
+    return psti_share_cache_look(loader->tiers.host, at.i_part, at.sample, at.i_item, nbytes,
+                                 span) == PSTI_CACHE_HIT
                ? PSTI_CACHE_HIT
                : PSTI_CACHE_PASS;
 }
@@ -213,8 +223,10 @@ static uint32_t prepare(pst_loader *loader, struct psti_loader_items *items,
         struct psti_loader_source *source = &items->sources[i];
         if (source->asked != &psti_loader_tier_host)
             continue;
-        source->wish.number = psti_share_cache_number(loader->tiers.host, source->sample,
-                                                      psti_loader_kept_number(loader, source));
+        struct psti_loader_place at = psti_loader_kept_place(loader, source);
+        source->wish.i_set = at.i_part;
+        source->wish.number =
+            psti_share_cache_number(loader->tiers.host, at.i_part, at.sample, at.i_item);
         source->wish.user = source;
         source->wish.done = wish_is_done;
         psti_loader_asked_add(asked, source);
@@ -272,12 +284,12 @@ static void count_fetched(pst_loader *loader, const struct psti_share_wish *wish
 static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
 {
     struct psti_cache_span span;
-    uint32_t number = psti_loader_kept_number(loader, source);
+    struct psti_loader_place at = psti_loader_kept_place(loader, source);
     uint64_t nbytes = source->stored_nbytes;
     int64_t start = psti_clock_ns();
     if ((source->wish.result != PSTI_CACHE_RESULT_HERE &&
          source->wish.result != PSTI_CACHE_RESULT_READ) ||
-        psti_share_cache_look(loader->tiers.host, source->sample, number, nbytes, &span) !=
+        psti_share_cache_look(loader->tiers.host, at.i_part, at.sample, at.i_item, nbytes, &span) !=
             PSTI_CACHE_HIT ||
         !psti_loader_kept_take(loader, &span, source))
         return false;

@@ -15,6 +15,12 @@ uint32_t psti_loader_kept_number(const pst_loader *loader, const struct psti_loa
     return loader->kept.numbers[source->field->i_field] + source->variant;
 }
 
+struct psti_loader_place psti_loader_kept_place(const pst_loader *loader,
+                                                const struct psti_loader_source *source)
+{
+    return psti_loader_parts_place(loader, source->sample, psti_loader_kept_number(loader, source));
+}
+
 bool psti_loader_kept_admits(const pst_loader *loader, uint64_t sample)
 {
     return !loader->kept.plan || loader->kept.plan[sample];

@@ -7,14 +7,16 @@
 #include "decode/decode_recode.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_source.h"
+#include "loader/tiers/loader_parts.h"
 
 struct psti_training;
 
 /* The choice of what caches and the fleet keep of the data set. loader_cache_choice.c makes it. It
  * changes while no worker runs. */
 struct psti_loader_kept {
-    struct psti_cache_shape shape;    /* of the cache, the host cache and the fleet */
+    struct psti_cache_shape shape;    /* of the loader's data set, as the fleet keeps it */
     uint32_t numbers[PST_MAX_FIELDS]; /* number in the shape of each field's first variant */
+    struct psti_loader_parts parts;   /* as the cache, or the host cache, keeps it */
     uint64_t recode_key;            /* fields that are re-coded whole, and how (psti_recode_key) */
     struct psti_training *training; /* fields that are kept at the training size; NULL: none */
     uint64_t key;                   /* of the cache's set: recode_key, or training->key */
@@ -31,8 +33,11 @@ struct psti_loader_copy {
 
 /* The item is kept as it is stored. */
 void psti_loader_kept_as_stored(struct psti_loader_copy *copy);
-/* The item's number in the sample, for cache, host cache and fleet. */
+/* The item's number in the sample, by the loader's shape. */
 uint32_t psti_loader_kept_number(const pst_loader *loader, const struct psti_loader_source *source);
+/* Where the cache, or the host cache, keeps the item. */
+struct psti_loader_place psti_loader_kept_place(const pst_loader *loader,
+                                                const struct psti_loader_source *source);
 /* True if a sample's items may be admitted by a cache: options.cache_plan. */
 bool psti_loader_kept_admits(const pst_loader *loader, uint64_t sample);
 /* Points the source to what a cache or the fleet has. False: the item cannot be this loader's. */

@@ -35,6 +35,18 @@ bool psti_loader_noted_can_check(const pst_loader *loader)
     return all;
 }
 
+bool psti_loader_noted_can_check_source(const pst_loader *loader, uint32_t i_source)
+{
+    const pst_dataset *source = pst_dataset_source(loader->dataset, i_source);
+    bool wanted[PST_MAX_FIELDS], all = true;
+    list_fields(loader, wanted);
+    for (uint32_t f = 0; f < pst_dataset_n_fields(loader->dataset); f++) {
+        uint32_t own = psti_dataset_source_field(loader->dataset, i_source, f);
+        all = all && (!wanted[f] || psti_dataset_can_check_field(source, own));
+    }
+    return all;
+}
+
 void psti_loader_noted_open(pst_loader *loader)
 {
     const struct pst_loader_options *options = &loader->options;

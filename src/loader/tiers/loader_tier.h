@@ -55,10 +55,10 @@ struct psti_loader_tier_ops {
                             struct pst_error *err);
     /* Also called if the tier is not in use. */
     void (*close)(pst_loader *loader);
-    /* From now on items of that shape are kept. After failure the former ones are. Of the tiers
-     * that a loader has, one at most has this operation: a cache of this process, or the host
-     * cache. */
-    enum pst_status (*change)(pst_loader *loader, const struct psti_cache_shape *shape,
+    /* From now on items of these parts are kept: the same data sets, in other forms. After failure
+     * the former ones are. Of the tiers that a loader has, one at most has this operation: a cache
+     * of this process, or the host cache. */
+    enum pst_status (*change)(pst_loader *loader, const struct psti_loader_parts *parts,
                               struct pst_error *err);
 
     /* Epochs. */
@@ -122,7 +122,7 @@ struct psti_loader_tiers {
     const struct psti_loader_tier_ops *ops[PSTI_LOADER_TIERS];
     uint32_t n;
     struct psti_latency latency[PST_TIER_STORAGE + 1]; /* with a lock of its own */
-    struct psti_cache_set *cache;                      /* of this data set */
+    struct psti_cache_set **cache;                     /* [kept.parts.n]; NULL: no cache */
     /* The session with the host cache. It is exchanged between epochs, with the lock, when no
      * worker has work. */
     struct psti_share_cache *host;
@@ -144,6 +144,13 @@ struct psti_loader_tiers {
 extern const struct psti_loader_tier_ops psti_loader_tier_cache, psti_loader_tier_host,
     psti_loader_tier_fleet, psti_loader_tier_shelf, psti_loader_tier_pages,
     psti_loader_tier_storage;
+
+/* For the fleet, which has an item of the loader's: gives up the reservation of nbytes that the
+ * cache of this process has for it, or stores the item there, as psti_cache_keep does. */
+void psti_loader_cache_give_up(pst_loader *loader, uint64_t sample, uint32_t i_item,
+                               uint64_t nbytes);
+bool psti_loader_cache_store(pst_loader *loader, uint64_t sample, uint32_t i_item, uint64_t nbytes,
+                             const struct psti_cache_span *item);
 
 /* Walks over the tiers that the loader has, which do what the operation of the same name does.
  * Storage is open already, and is closed by the loader. */

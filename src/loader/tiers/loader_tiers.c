@@ -34,7 +34,7 @@ static enum pst_status describe(pst_loader *loader, struct pst_error *err)
     psti_share_cache_shape(loader->dataset, &loader->kept.shape, loader->kept.numbers);
     loader->kept.shape.lacks_sums = !psti_loader_noted_can_check(loader);
     loader->kept.shape.forms = loader->kept.key;
-    return PST_OK;
+    return options->cache ? psti_loader_parts_make(loader, &loader->kept.parts, err) : PST_OK;
 }
 
 enum pst_status psti_loader_tiers_open(pst_loader *loader, const struct psti_loader_slots *slots,
@@ -60,21 +60,26 @@ void psti_loader_tiers_close(pst_loader *loader)
         if (all[i]->close)
             all[i]->close(loader);
     loader->tiers.n = 0;
+    psti_loader_parts_clear(&loader->kept.parts);
     psti_loader_noted_close(loader);
 }
 
 enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *err)
 {
-    struct psti_cache_shape shape = loader->kept.shape;
+    struct psti_loader_parts parts = {0}, former = loader->kept.parts;
     enum pst_status status = PST_OK;
-    if (shape.forms == loader->kept.key)
+    if (loader->kept.shape.forms == loader->kept.key)
         return PST_OK;
-    shape.forms = loader->kept.key;
+    if (loader->options.cache)
+        status = psti_loader_parts_make(loader, &parts, err);
     for (uint32_t i = 0; status == PST_OK && i < loader->tiers.n; i++)
         if (loader->tiers.ops[i]->change)
-            status = loader->tiers.ops[i]->change(loader, &shape, err);
-    if (status == PST_OK)
-        loader->kept.shape = shape;
+            status = loader->tiers.ops[i]->change(loader, &parts, err);
+    if (status == PST_OK) {
+        loader->kept.shape.forms = loader->kept.key;
+        loader->kept.parts = parts;
+    }
+    psti_loader_parts_clear(status == PST_OK ? &former : &parts);
     return status;
 }
 

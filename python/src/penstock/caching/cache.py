@@ -275,12 +275,12 @@ def plan_bytes(plan: Any, dataset: Dataset) -> Any:
 
 
 def chosen(
-    given: Any, dataset_nbytes: Callable[[], int], in_memory: bool, shares: bool = False, *, is_mixture: bool = False
+    given: Any, dataset_nbytes: Callable[[], int], in_memory: bool, shares: bool = False
 ) -> tuple[Cache | None, str]:
     """Returns the cache that the argument ``cache`` of a loader means, and for "auto" the reason of the choice.
 
     dataset_nbytes: returns the bytes of the data set. in_memory: the loader's storage holds them all already. shares:
-    its batches come from the host service. is_mixture: the host cache does not take its data set.
+    its batches come from the host service.
     """
     if given is None or isinstance(given, Cache):
         return given, ""
@@ -289,7 +289,7 @@ def chosen(
             return None, "no cache: batches come from the host service (share)"
         if in_memory:
             return None, "no cache: the storage is memory"
-        return (None if is_mixture else _running_host()) or _advised(dataset_nbytes())
+        return _running_host() or _advised(dataset_nbytes())
     if isinstance(given, str) and given.strip().lower() == "host":
         return _host_or_later(), ""
     if isinstance(given, str) and given.strip().endswith("%"):

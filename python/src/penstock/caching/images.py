@@ -318,7 +318,7 @@ def _chosen(given: Any, dataset: Dataset, form: str) -> tuple[_cache.Cache | Non
     """Returns the cache that the argument means, and for "auto" the reason."""
     if not _is_auto(given):
         return _cache.chosen(given, dataset._native.nbytes, False)
-    return (None if dataset.kind == "mixture" else _cache._running_host()) or _advised(dataset, form)
+    return _cache._running_host() or _advised(dataset, form)
 
 
 def _advised(dataset: Dataset, form: str) -> tuple[_cache.Cache | None, str]:

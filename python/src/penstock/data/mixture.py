@@ -58,8 +58,8 @@ class Mixture(Dataset):
     A mixture without weights within one that has some is one source. Only a :class:`Loader` draws by weights.
 
     It is a :class:`Dataset` for :class:`Loader`, :class:`TorchDataset`, views and pickles. The data sets that it is made of may
-    be closed. The host service does not take mixtures: ``share`` and the host cache are an UnsupportedError. A cache keeps a
-    data set that is given twice two times.
+    be closed. Caches keep each item under the data set that it is of, so mixtures that have a data set in common, and loaders of
+    it alone, share its items.
     """
 
     def __init__(

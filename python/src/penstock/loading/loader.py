@@ -337,9 +337,8 @@ class Loader(tickets.LikeDataLoader):
         self._n_skipped = 0  # batches that skip_batch() went past
         self._over = False  # the newest pass ended in the parent process
         self._cache, self._cache_choice = _cache.chosen(
-            given["cache"], dataset._native.nbytes, given["storage"] == "memory", given["share"] is not None,
-            is_mixture=dataset.kind == "mixture",
-        )  # fmt: skip
+            given["cache"], dataset._native.nbytes, given["storage"] == "memory", given["share"] is not None
+        )
         no_fleet = given["fleet"] == "auto" and given["cache_resolution"] == "training"  # it keeps whole images
         self._fleet = None if no_fleet else _fleet.chosen(given["fleet"], given["storage"] == "memory")
         if self._cache_choice:
