@@ -213,7 +213,8 @@ def test_counts_and_cache(parts: list[Path]) -> None:
         first, second = ([batch["image"].copy() for batch in loader] for _ in range(2))
         stats = loader.stats()
         assert stats["sources"] == {"a": {"delivered": 20}, "b": {"delivered": 14}, "again": {"delivered": 20}}
-        assert stats["cache"]["hits"] == 27 and len(first) == len(second)
+        assert 27 <= stats["cache"]["hits"] <= 37 and len(first) == len(second)  # the second "again" may be there already
+        assert stats["cache"]["items"] == 17  # one copy of what is given twice
     with loader_of(parts[0], transforms=CHAIN) as loader:
         assert loader.stats()["sources"] == {}
     with loader_of(mixture, transforms=CHAIN, cache="auto") as loader:
