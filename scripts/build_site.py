@@ -40,7 +40,7 @@ SECTIONS = {
 }
 # Headings of the page of the package; each name of `penstock.__all__` is under one.
 GROUPS = {
-    "Loading": ("Loader", "TorchDataset", "to_original", "CachedImages", "CachedImagesStats"),
+    "Loading": ("Loader", "TorchDataset", "to_original", "tiles_of", "CachedImages", "CachedImagesStats"),
     "Arguments of a loader": (
         "Annotations", "CacheUse", "Decoding", "Forms", "Functions", "Gpu", "OnError", "Padded", "Pages", "Reading", "Share",
         "Watch",

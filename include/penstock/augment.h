@@ -307,17 +307,20 @@ void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind);
  * lies top left, its lower right corner at the point, the others right, below and diagonally. Each
  * row draws whether it becomes one, the point and the three by seed, epoch, the position of the
  * batch's first row and its own number in the batch. Images and masks must have one size. A box is
- * cut down to its quarter, and dropped by min_area and min_visibility (pst_field_output) unless
- * keep_boxes; fields of which rows belong to boxes follow. Keypoints outside of their quarter get
+ * cut down to its tile, and dropped by min_area and min_visibility (pst_field_output) unless
+ * keep_boxes; fields of which rows belong to boxes follow. Keypoints outside of their tile get
  * visibility 0. Other fields stay the row's own. Batches lie in host memory. It takes memory for a
- * copy of a batch's images and masks, which counts as host_memory.
+ * copy of a batch's images and masks, which counts as host_memory. The four parts of a mosaic are
+ * its tiles: 0 is top left, 1 top right, 2 bottom left, 3 bottom right. The batch says of each
+ * where it is and what it comes from (pst_field_output.gives_tiles).
  *
  * Labels are left as they are, and mixing them is up to the caller: row i has its own class with
  * the share `lambda`, and its partner's with the rest. Integers are rounded.
  *
  * MixUp after Zhang et al., "mixup: Beyond Empirical Risk Minimization", ICLR 2018; CutMix after
  * Yun et al., "CutMix: Regularization Strategy to Train Strong Classifiers", ICCV 2019. */
-#define PST_MAX_MIXES 4 /* ways among which batches draw */
+#define PST_MAX_MIXES 4    /* ways among which batches draw */
+#define PST_MOSAIC_TILES 4 /* samples of a mosaic */
 
 /* Ways of mixing the images of a batch. */
 enum pst_mix_kind {

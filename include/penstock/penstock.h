@@ -16,6 +16,7 @@
 #include <penstock/loader.h>
 #include <penstock/meter.h>
 #include <penstock/mixture.h>
+#include <penstock/output.h>
 #include <penstock/pli.h>
 #include <penstock/service.h>
 #include <penstock/fallback.h>

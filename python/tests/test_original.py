@@ -213,8 +213,10 @@ def test_what_no_matrix_says_is_refused(data):
     for name, chain in (("ElasticTransform", [T.ElasticTransform()]), ("RandAugment", [T.RandAugment()])):
         with pytest.raises(ArgumentError, match=name):
             ps.Loader(data, **keywords(transforms=chain, fields=["image"], geometry=True))
-    with pytest.raises(ArgumentError, match="Mosaic"):
-        ps.Loader(data, **keywords(transforms=[T.Resize((32, 32))], mix=T.Mosaic(), geometry=True, keep_boxes=True))
+    batch = next(iter(loader(data, WHOLE["resize"])))
+    for call in (lambda: ps.to_original(batch["boxes"], batch, tiles=[[0, 0]] * 3), lambda: ps.tiles_of(batch["boxes"], batch)):
+        with pytest.raises(ArgumentError, match="no tiles"):
+            call()
     with pytest.raises(ArgumentError, match="none is delivered as pixels"):
         ps.Loader(data, **keywords(fields=["boxes"], geometry=True))
 

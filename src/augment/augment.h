@@ -205,7 +205,8 @@ void psti_augment_mix_draw(const struct pst_mix *ways, uint32_t n, uint64_t seed
 struct psti_mosaic {
     bool is_applied;
     uint32_t y, x;    /* the point; 0..height, 0..width */
-    uint32_t rows[4]; /* top left (the row itself), top right, bottom left, bottom right */
+    /* of each tile: top left (the row itself), top right, bottom left, bottom right */
+    uint32_t rows[PST_MOSAIC_TILES];
 };
 /* Draws it for row `row` of the n_rows rows of a batch. `position` is that of the first one. */
 void psti_augment_mosaic_draw(const struct pst_mix *way, uint64_t seed, uint64_t epoch,

@@ -184,6 +184,8 @@ void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint3
                          const int64_t *shape, enum pst_status *status);
 /* Memory of a recorded row. */
 void *psti_batch_row_data(const pst_batch *batch, uint32_t i_field, uint32_t row);
+/* Length of a recorded row along its first axis. */
+int64_t psti_batch_row_length(const pst_batch *batch, uint32_t i_field, uint32_t row);
 /* Makes a recorded row shorter: shape[0] = n. */
 void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, int64_t n);
 /* Ends the filling: n_rows rows are there. Rows with bad[row] != 0 (NULL: none) are removed, and

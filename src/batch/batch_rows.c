@@ -135,6 +135,11 @@ void *psti_batch_row_data(const pst_batch *batch, uint32_t i_field, uint32_t row
     return psti_batch_row_record(batch, i_field, row)->data;
 }
 
+int64_t psti_batch_row_length(const pst_batch *batch, uint32_t i_field, uint32_t row)
+{
+    return psti_batch_row_record(batch, i_field, row)->shape[0];
+}
+
 void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, int64_t n)
 {
     struct psti_row *record = psti_batch_row_record(batch, i_field, row);

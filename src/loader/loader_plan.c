@@ -647,28 +647,12 @@ static enum pst_status check_alone(const struct psti_loader_plan *plan, const st
     return PST_OK;
 }
 
-bool psti_loader_plan_is_derived(const struct psti_loader_plan_field *plan)
-{
-    return plan->fill == PSTI_LOADER_FILL_GEOMETRY || plan->fill == PSTI_LOADER_FILL_ORIGINAL_SIZE;
-}
-
 bool psti_loader_plan_has_views(const struct psti_loader_plan *plan, uint32_t i_field)
 {
     for (uint32_t i = 0; i < plan->n_fields; i++)
         if (plan->fields[i].n_views && plan->fields[i].i_field == i_field)
             return true;
     return false;
-}
-
-/* Refuses a name that is delivered already. */
-static enum pst_status check_name(const struct psti_loader_plan *plan, const char *name,
-                                  struct pst_error *err)
-{
-    for (uint32_t i = 0; i < plan->n_fields; i++)
-        if (strcmp(plan->slots[i].name, name) == 0)
-            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                             "two arrays of a batch would be called '%s'", name);
-    return PST_OK;
 }
 
 /* Gives the stored item of a field its number, or that of an earlier entry for the same field. All
@@ -735,10 +719,7 @@ static enum pst_status add_field(pst_dataset *dataset, const struct pst_loader_o
     if (status == PST_OK)
         status = check_forms(dataset, field, wish, err);
     if (status == PST_OK)
-        status = check_name(plan, wish->as ? wish->as : field->name, err);
-    if (status == PST_OK && plan->n_fields == PST_MAX_FIELDS)
-        status = psti_fail(err, PST_ERROR_ARGUMENT, "loader", "a batch has more than %d arrays",
-                           PST_MAX_FIELDS);
+        status = psti_loader_plan_check_name(plan, wish->as ? wish->as : field->name, err);
     if (status == PST_OK && wish->as && options->placement == PST_PLACEMENT_DEVICE)
         status =
             psti_fail(err, PST_ERROR_ARGUMENT, "loader",
@@ -783,71 +764,6 @@ static bool makes_mosaics(const struct pst_loader_options *options)
     return false;
 }
 
-/* Adds one of the arrays that say what became of plan field i_pixels. */
-static enum pst_status add_derived(struct psti_loader_plan *plan, uint32_t i_pixels,
-                                   enum psti_loader_fill fill, struct pst_error *err)
-{
-    const struct psti_loader_plan_field *pixels = &plan->fields[i_pixels];
-    bool is_size = fill == PSTI_LOADER_FILL_ORIGINAL_SIZE;
-    char name[sizeof plan->slots[0].name + 16];
-    snprintf(name, sizeof name, "%s%s", plan->slots[i_pixels].name,
-             is_size ? "_original_size" : "_geometry");
-    if (strlen(name) >= sizeof plan->slots[0].name)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "the name '%s' has %zu bytes: 63 are possible", name, strlen(name));
-    enum pst_status status = check_name(plan, name, err);
-    if (status == PST_OK && plan->n_fields == PST_MAX_FIELDS)
-        status = psti_fail(err, PST_ERROR_ARGUMENT, "loader", "a batch has more than %d arrays",
-                           PST_MAX_FIELDS);
-    if (status != PST_OK)
-        return status;
-    struct psti_slot_field *slot = &plan->slots[plan->n_fields];
-    plan->fields[plan->n_fields++] = (struct psti_loader_plan_field){.field = pixels->field,
-                                                                     .fill = fill,
-                                                                     .i_field = pixels->i_field,
-                                                                     .i_item = -1,
-                                                                     .i_geometry = (int)i_pixels,
-                                                                     .i_boxes = -1};
-    *slot = (struct psti_slot_field){.type = PST_FIELD_ARRAY,
-                                     .dtype = is_size ? PST_DTYPE_I64 : PST_DTYPE_F64,
-                                     .has_array = true};
-    memcpy(slot->name, name, strlen(name));
-    if (!is_size && pixels->has_view_axis)
-        slot->shape[slot->ndim++] = pixels->n_views;
-    if (!is_size)
-        slot->shape[slot->ndim++] = 3;
-    slot->shape[slot->ndim++] = is_size ? 2 : 3;
-    return PST_OK;
-}
-
-/* Adds the arrays of a wish with gives_geometry, whose own array was added last. */
-static enum pst_status add_geometry(const struct pst_loader_options *options,
-                                    struct psti_loader_plan *plan, struct pst_error *err)
-{
-    uint32_t i_pixels = plan->n_fields - 1;
-    const struct psti_loader_plan_field *pixels = &plan->fields[i_pixels];
-    if (pixels->fill != PSTI_LOADER_FILL_PIXELS)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "field '%s': gives_geometry is for images and masks that are decoded",
-                         pixels->field->name);
-    size_t n_ops;
-    const struct pst_op *ops = psti_augment_chain_ops(pixels->chain, &n_ops);
-    const char *alone = psti_augment_ops_alone(ops, n_ops, true);
-    if (alone)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "'%s': %s may move pixels in a way that no matrix says: leave the "
-                         "operation out, or the geometry (gives_geometry)",
-                         plan->slots[i_pixels].name, alone);
-    if (makes_mosaics(options))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "'%s': the pixels of a mosaic come from several pictures: leave the "
-                         "mosaic out, or the geometry (gives_geometry)",
-                         plan->slots[i_pixels].name);
-    enum pst_status status = add_derived(plan, i_pixels, PSTI_LOADER_FILL_GEOMETRY, err);
-    return status == PST_OK ? add_derived(plan, i_pixels, PSTI_LOADER_FILL_ORIGINAL_SIZE, err)
-                            : status;
-}
-
 /* Adds a wish's array, and those that say what became of it. */
 static enum pst_status add_wish(pst_dataset *dataset, const struct pst_loader_options *options,
                                 uint32_t i_field, const struct pst_field_output *wish,
@@ -855,13 +771,15 @@ static enum pst_status add_wish(pst_dataset *dataset, const struct pst_loader_op
                                 struct pst_error *err)
 {
     enum pst_status status = add_field(dataset, options, i_field, wish, leader, plan, err);
-    return status == PST_OK && wish->gives_geometry ? add_geometry(options, plan, err) : status;
+    return status == PST_OK ? psti_loader_plan_derive(wish, wish == leader->wish, plan, err)
+                            : status;
 }
 
 enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                                       const struct pst_loader_options *options,
                                       struct psti_loader_plan *plan, struct pst_error *err)
 {
+    plan->mosaics = makes_mosaics(options);
     enum pst_status status = check_wishes(dataset, options, err);
     int i_leader = status == PST_OK ? find_leader(dataset, options) : -1, geometry = -1;
     const struct pst_field *leads =
@@ -886,7 +804,6 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
         plan->has_coded |= psti_dataset_max_decoded_nbytes(
                                dataset, plan->fields[plan->fields_of_items[i]].i_field) > 0;
     plan->codings = plan->has_coded ? psti_dataset_codings(dataset) : 0;
-    plan->mosaics = makes_mosaics(options);
     for (uint32_t i = 0; i < plan->n_fields; i++)
         if (!psti_loader_plan_is_derived(&plan->fields[i]))
             plan->fields[i].i_geometry =
@@ -899,6 +816,8 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
         status = plan_crop(options, &leader, plan, err);
     if (status == PST_OK)
         status = plan_boxes(dataset, options, leader.wish, plan, err);
+    if (status == PST_OK)
+        status = psti_loader_plan_derive_tiles(plan, err);
     if (status != PST_OK)
         psti_loader_plan_clear(plan);
     return status;

@@ -21,10 +21,15 @@ enum psti_loader_fill {
     PSTI_LOADER_FILL_SOUND,
     PSTI_LOADER_FILL_INT,
     PSTI_LOADER_FILL_FLOAT,
-    /* These two say what the chain of plan field i_geometry did to the row, and which size the
-     * picture had before. They have no stored item. */
+    /* These are derived, and have no stored item (loader_derived.c). The first two say what the
+     * chain of plan field i_geometry did to the row, and which size the picture had before. The
+     * next two say of a mosaic where its tiles are, and which samples they show. */
     PSTI_LOADER_FILL_GEOMETRY,
-    PSTI_LOADER_FILL_ORIGINAL_SIZE
+    PSTI_LOADER_FILL_ORIGINAL_SIZE,
+    PSTI_LOADER_FILL_TILES,
+    PSTI_LOADER_FILL_TILE_INDEX,
+    /* For each box or keypoint of plan field i_geometry the number of its tile. */
+    PSTI_LOADER_FILL_TILE_OF
 };
 
 struct psti_loader_plan_field {
@@ -34,8 +39,8 @@ struct psti_loader_plan_field {
     uint32_t variant_mask; /* variants allowed */
     uint32_t form_mask;    /* forms allowed, bit f = enum pst_form f */
     int i_item;            /* number among the stored items of a row; -1: INT, FLOAT */
-    int i_geometry; /* POINTS, PIXELS: plan field of the leader; GEOMETRY, ORIGINAL_SIZE: of the
-                       pixels; -1: none */
+    int i_geometry; /* POINTS, PIXELS: plan field of the leader; derived: of the pixels, TILE_OF:
+                       of the points; -1: none */
     /* PIXELS. chains: for pixels of 8 and 16 bits, of 1 to 4 channels; NULL: not delivered. `chain`
      * is the one that most rows are expected to take. Chains differ in the pixels alone, so a draw
      * for one of them holds for all. */
@@ -67,6 +72,7 @@ struct psti_loader_plan_field {
     uint32_t first_view; /* the number that its first view has in keys */
     uint32_t i_draw;     /* place of its first view's draw among those of all views */
     bool has_view_axis;  /* (n_views, C, H, W) */
+    bool gives_tiles;    /* PIXELS, and what is derived from them: of each tile of a mosaic */
     bool filled_before;
 };
 
@@ -88,8 +94,20 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                                       const struct pst_loader_options *options,
                                       struct psti_loader_plan *plan, struct pst_error *err);
 void psti_loader_plan_clear(struct psti_loader_plan *plan);
-/* True for GEOMETRY and ORIGINAL_SIZE, whose data set field has a plan field of its own. */
+/* loader_derived.c */
+/* True for arrays that have no stored item: GEOMETRY to TILE_OF. Their data set field has a plan
+ * field of its own. */
 bool psti_loader_plan_is_derived(const struct psti_loader_plan_field *plan);
+/* Refuses a name of an array that is delivered already, and one array too many. */
+enum pst_status psti_loader_plan_check_name(const struct psti_loader_plan *plan, const char *name,
+                                            struct pst_error *err);
+/* Adds the arrays of a wish with gives_geometry, whose own array was added last. is_leader: it is
+ * of the image or mask that gives the sample's geometry. */
+enum pst_status psti_loader_plan_derive(const struct pst_field_output *wish, bool is_leader,
+                                        struct psti_loader_plan *plan, struct pst_error *err);
+/* Adds TILE_OF of all boxes and keypoints, if the leader gives tiles. The plan is made but for
+ * these. */
+enum pst_status psti_loader_plan_derive_tiles(struct psti_loader_plan *plan, struct pst_error *err);
 /* True if the item of the data set's field is delivered as views, too. */
 bool psti_loader_plan_has_views(const struct psti_loader_plan *plan, uint32_t i_field);
 /* loader_chains.c: sets decode, channels and bits, the output of decoders. */

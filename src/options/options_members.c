@@ -122,6 +122,7 @@ static const struct pst_member field_members[] = {
     COUNT(FIELD, n_point_pairs, ROWS),
     NUMBER(FIELD, says_pairs, ROWS),
     NUMBER(FIELD, gives_geometry, ROWS),
+    NUMBER(FIELD, gives_tiles, ROWS),
 };
 
 static const struct pst_member op_members[] = {

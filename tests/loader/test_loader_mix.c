@@ -1,5 +1,6 @@
 /* test_loader_mix.c - images mixed within batches: MixUp and CutMix of each batch are what
- * pst_batch_mix says, against the same batch without mixing; what cannot be mixed is refused. */
+ * pst_batch_mix says, against the same batch without mixing; the tiles of a mosaic show what the
+ * batch says of them; what cannot be mixed is refused. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -122,6 +123,136 @@ static void batches_are_mixed_as_they_say(void **state)
     pst_loader_close(&mixing);
 }
 
+/* Wishes for image, boxes, points and mask. */
+struct mosaic_kept {
+    struct kept image;
+    struct pst_field_output outputs[4];
+    struct pst_mix way;
+};
+
+static struct pst_loader_options mosaic_options(struct mosaic_kept *kept)
+{
+    struct pst_loader_options options = plain_options(&kept->image);
+    kept->way = (struct pst_mix){.kind = PST_MIX_MOSAIC, .p = 0.7F};
+    kept->outputs[0] = kept->image.output;
+    kept->outputs[0].gives_geometry = kept->outputs[0].gives_tiles = true;
+    kept->outputs[1] = (struct pst_field_output){.name = "boxes"};
+    kept->outputs[2] = (struct pst_field_output){.name = "points", .per_box_of = ""};
+    kept->outputs[3] = (struct pst_field_output){.name = "mask"};
+    options.fields = kept->outputs;
+    options.n_fields = 4;
+    options.only_listed = true;
+    options.mixes = &kept->way;
+    options.n_mixes = 1;
+    options.mix_nbytes = sizeof kept->way;
+    return options;
+}
+
+/* The row of an array of that name. */
+static struct pst_tensor row_named(const pst_batch *batch, const char *name, uint32_t row)
+{
+    struct pst_tensor tensor = {.ndim = 0};
+    for (uint32_t i = 0; i < pst_batch_n_fields(batch); i++)
+        if (strcmp(pst_batch_field_name(batch, i), name) == 0)
+            assert_int_equal(pst_batch_row(batch, i, row, &tensor, sizeof tensor, NULL), PST_OK);
+    assert_true(tensor.ndim > 0);
+    return tensor;
+}
+
+/* Compares one tile with the picture of its sample alone, which lies where the matrices say.
+ * Returns its number of pixels. */
+static int64_t check_tile(pst_loader *plain, const struct pst_tensor *image, const int64_t *box,
+                          uint64_t sample, const double *m, const int64_t *size)
+{
+    pst_batch *alone = NULL;
+    assert_int_equal(pst_loader_fetch(plain, 0, &sample, 1, &alone, NULL), PST_OK);
+    const double *own = row_named(alone, "image_geometry", 0).data;
+    const int64_t *own_size = row_named(alone, "image_original_size", 0).data;
+    const uint8_t *want = row_of(alone, 0), *got = image->data;
+    int64_t dx = (int64_t)(m[2] - own[2]), dy = (int64_t)(m[5] - own[5]);
+    assert_true(size[0] == own_size[0] && size[1] == own_size[1]);
+    for (int64_t y = box[1]; y < box[3]; y++)
+        assert_memory_equal(got + (y * WIDTH + box[0]) * CHANNELS,
+                            want + ((y - dy) * WIDTH + box[0] - dx) * CHANNELS,
+                            (size_t)(box[2] - box[0]) * CHANNELS);
+    pst_batch_release(alone);
+    return (box[2] - box[0]) * (box[3] - box[1]);
+}
+
+static void tiles_show_what_the_batch_says(void **state)
+{
+    struct mosaic_kept kept;
+    struct kept kept_alone;
+    pst_batch *batch = NULL;
+    struct pst_error err;
+    uint32_t n_tiles = 0, n_boxes = 0;
+    (void)state;
+    struct pst_loader_options options = plain_options(&kept_alone);
+    kept_alone.output.gives_geometry = true;
+    options.only_listed = true;
+    pst_loader *plain = open_loader(masked, &options);
+    options = mosaic_options(&kept);
+    pst_loader *loader = open_loader(masked, &options);
+    assert_int_equal(pst_loader_begin(loader, 0, &err), PST_OK);
+    while (pst_loader_next(loader, &batch, &err) == PST_OK) {
+        for (uint32_t row = 0; row < pst_batch_count(batch); row++) {
+            struct pst_tensor image = row_named(batch, "image", row);
+            const double *m = row_named(batch, "image_geometry", row).data;
+            const int64_t *box = row_named(batch, "image_tiles", row).data,
+                          *sample = row_named(batch, "image_tile_index", row).data,
+                          *size = row_named(batch, "image_original_size", row).data;
+            int64_t n_pixels = 0;
+            assert_true(sample[0] == pst_batch_index(batch)[row]);
+            for (uint32_t q = 0; q < PST_MOSAIC_TILES && sample[q] >= 0; q++, n_tiles++)
+                n_pixels += check_tile(plain, &image, box + 4 * q, (uint64_t)sample[q], m + 9 * q,
+                                       size + 2 * q);
+            assert_int_equal(n_pixels, HEIGHT * WIDTH);
+            struct pst_tensor boxes = row_named(batch, "boxes", row),
+                              tile = row_named(batch, "boxes_tile", row);
+            assert_int_equal(tile.shape[0], boxes.shape[0]);
+            assert_int_equal(row_named(batch, "points_tile", row).shape[0],
+                             row_named(batch, "points", row).shape[0]);
+            for (int64_t i = 0; i < boxes.shape[0]; i++, n_boxes++) {
+                const int64_t *at = box + 4 * ((const int64_t *)tile.data)[i];
+                const float *one = (const float *)boxes.data + 4 * i;
+                assert_true(one[0] >= (float)at[0] && one[2] <= (float)at[2]);
+                assert_true(one[1] >= (float)at[1] && one[3] <= (float)at[3]);
+            }
+        }
+        pst_batch_release(batch);
+    }
+    assert_true(n_tiles > 2 * N && n_tiles < 4 * N && n_boxes > 0);
+    pst_loader_close(&loader);
+    pst_loader_close(&plain);
+}
+
+static void tiles_are_refused(pst_dataset *dataset, const struct pst_loader_options *options,
+                              const char *text)
+{
+    struct pst_error err;
+    pst_loader *loader = NULL;
+    assert_int_equal(pst_loader_open(dataset, options, &loader, &err), PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, text));
+}
+
+static void wishes_for_tiles_are_checked(void **state)
+{
+    struct mosaic_kept kept;
+    (void)state;
+    struct pst_loader_options options = mosaic_options(&kept);
+    kept.outputs[0].gives_tiles = false;
+    tiles_are_refused(masked, &options, "gives_tiles");
+    options = mosaic_options(&kept);
+    kept.outputs[0].gives_geometry = false;
+    tiles_are_refused(masked, &options, "goes with gives_geometry");
+    options = mosaic_options(&kept);
+    kept.outputs[3].gives_geometry = kept.outputs[3].gives_tiles = true; /* a mask that follows */
+    tiles_are_refused(masked, &options, "for the image that gives the sample's geometry");
+    options = mosaic_options(&kept);
+    kept.outputs[1].gives_tiles = true;
+    tiles_are_refused(masked, &options, "for the image that gives the sample's geometry");
+}
+
 static void refuse(pst_dataset *dataset, const struct pst_loader_options *options)
 {
     struct pst_error err;
@@ -163,6 +294,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_mixed_as_they_say),
+        cmocka_unit_test(tiles_show_what_the_batch_says),
+        cmocka_unit_test(wishes_for_tiles_are_checked),
         cmocka_unit_test(what_cannot_be_mixed_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

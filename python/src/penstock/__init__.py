@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         Watch,
     )
     from .loading.loader import Loader
-    from .loading.original import to_original
+    from .loading.original import tiles_of, to_original
     from .loading.torch import TorchDataset
     from .planning.plan import Plan, plan
     from .planning.tune import Tuned, tune
@@ -136,6 +136,7 @@ __all__ = [
     "repack",
     "report",
     "show_config",
+    "tiles_of",
     "to_original",
     "transforms",
     "tune",
@@ -157,6 +158,7 @@ _HOMES = {
         "loading.arguments",
     ),
     "Loader": "loading.loader",
+    "tiles_of": "loading.original",
     "to_original": "loading.original",
     "TorchDataset": "loading.torch",
     **dict.fromkeys(("Plan", "plan"), "planning.plan"),

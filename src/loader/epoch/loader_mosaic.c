@@ -1,9 +1,9 @@
 /* loader_mosaic.c - mosaics: each row of a batch becomes four rows of it that meet in a point.
  *
  * In: a batch whose rows are there, with images and masks of one size. Out: the same batch; boxes,
- * keypoints and what belongs to them moved, clipped and dropped by the rule of loader_boxes.c. One
- * thread has the batch. Images are copied to the slot's block first, because each row is read by
- * several. */
+ * keypoints and what belongs to them moved, clipped and dropped by the rule of loader_boxes.c;
+ * what the batch says of the tiles. One thread has the batch. Images and what is said of them are
+ * copied to the slot's block first, because each row is read by several. */
 #include "loader/loader_handle.h"
 #include "loader/epoch/loader_job.h"
 #include "loader/epoch/loader_mix.h"
@@ -25,24 +25,24 @@ struct mosaic {
     const pst_loader *loader;
     struct psti_loader_job *job;
     uint32_t n_rows, height, width;
-    const char *pixels[PST_MAX_FIELDS]; /* copies of the arrays; NULL: not moved */
+    const char *copies[PST_MAX_FIELDS]; /* of pixels, and what is said of tiles; else NULL */
     size_t row_nbytes[PST_MAX_FIELDS];
     struct seen *seen; /* [n_fields][n_rows] of fields whose rows are moved */
     const struct psti_mosaic *drawn;
     uint32_t row;
 };
 
-/* A quarter of the picture: the part that is shown, and what is added to coordinates. */
-struct quarter {
+/* A tile: the part of the picture that it fills, and what is added to its coordinates. */
+struct tile {
     float left, top, right, bottom, dx, dy;
 };
 
-static struct quarter quarter_of(const struct mosaic *mosaic, uint32_t q)
+static struct tile tile_at(const struct mosaic *mosaic, uint32_t q)
 {
     float x = (float)mosaic->drawn->x, y = (float)mosaic->drawn->y;
     float width = (float)mosaic->width, height = (float)mosaic->height;
     bool right = q & 1, below = q & 2;
-    return (struct quarter){.left = right ? x : 0,
+    return (struct tile){.left = right ? x : 0,
                             .right = right ? width : x,
                             .top = below ? y : 0,
                             .bottom = below ? height : y,
@@ -61,7 +61,7 @@ static bool is_pixels(const struct psti_loader_plan *plan, uint32_t i, uint32_t 
             (plan->fields[i].follows && plan->fields[i].i_geometry == (int)i_image));
 }
 
-/* Copies the quarters of one field's row. */
+/* Copies the tiles of one field's row. */
 static void place_pixels(const struct mosaic *mosaic, uint32_t i_field)
 {
     const struct psti_loader_plan *plan = &mosaic->loader->plan;
@@ -74,7 +74,7 @@ static void place_pixels(const struct mosaic *mosaic, uint32_t i_field)
     char *to = psti_batch_array_row(mosaic->job->batch, i_field, mosaic->row);
     const char *from[4];
     for (uint32_t q = 0; q < 4; q++)
-        from[q] = mosaic->pixels[i_field] + mosaic->drawn->rows[q] * mosaic->row_nbytes[i_field];
+        from[q] = mosaic->copies[i_field] + mosaic->drawn->rows[q] * mosaic->row_nbytes[i_field];
     for (uint32_t p = 0; p < n_planes; p++, to += plane)
         for (uint32_t i = 0; i < mosaic->height; i++) {
             uint32_t q = i < y ? 0 : 2, at = i < y ? i + mosaic->height - y : i - y;
@@ -82,6 +82,45 @@ static void place_pixels(const struct mosaic *mosaic, uint32_t i_field)
             memcpy(to + i * line, from[q] + source + line - left, left);
             memcpy(to + i * line + left, from[q + 1] + source, line - left);
         }
+}
+
+/* What the batch says of the tiles
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* True for arrays with an element for each tile. Before the row is a mosaic, tile 0 is itself. */
+static bool is_of_tiles(const struct psti_loader_plan_field *field)
+{
+    return field->gives_tiles && psti_loader_plan_is_derived(field);
+}
+
+/* Says of each tile what its row said of itself, and where it is. */
+static void place_said(const struct mosaic *mosaic, uint32_t i_field)
+{
+    size_t row_nbytes = mosaic->row_nbytes[i_field], nbytes = row_nbytes / PST_MOSAIC_TILES;
+    char *to = psti_batch_array_row(mosaic->job->batch, i_field, mosaic->row);
+    for (uint32_t q = 0; q < PST_MOSAIC_TILES; q++, to += nbytes) {
+        struct tile tile = tile_at(mosaic, q);
+        const int64_t rectangle[4] = {(int64_t)tile.left, (int64_t)tile.top, (int64_t)tile.right,
+                                      (int64_t)tile.bottom};
+        double m[9];
+        memcpy(to, mosaic->copies[i_field] + mosaic->drawn->rows[q] * row_nbytes, nbytes);
+        switch (mosaic->loader->plan.fields[i_field].fill) {
+        case PSTI_LOADER_FILL_TILES:
+            memcpy(to, rectangle, sizeof rectangle);
+            break;
+        case PSTI_LOADER_FILL_GEOMETRY:
+            memcpy(m, to, sizeof m);
+            for (int k = 0; k < 3; k++) {
+                m[k] += (double)tile.dx * m[6 + k];
+                m[3 + k] += (double)tile.dy * m[6 + k];
+            }
+            memcpy(to, m, sizeof m);
+            break;
+        default: /* sizes and samples are those of the tile's row */
+            break;
+        }
+    }
 }
 
 /* Boxes and what belongs to them
@@ -103,31 +142,31 @@ static double area_of(const float box[4])
     return ((double)box[2] - box[0]) * ((double)box[3] - box[1]);
 }
 
-/* Moves a box into its quarter. False: too little of it is left. */
-static bool place_box(const struct psti_loader_plan_field *field, const struct quarter *quarter,
+/* Moves a box into its tile. False: too little of it is left. */
+static bool place_box(const struct psti_loader_plan_field *field, const struct tile *tile,
                       const char *from, char *to)
 {
     float box[4];
     memcpy(box, from, sizeof box);
     double whole = area_of(box);
-    box[0] = within(box[0] + quarter->dx, quarter->left, quarter->right);
-    box[1] = within(box[1] + quarter->dy, quarter->top, quarter->bottom);
-    box[2] = within(box[2] + quarter->dx, quarter->left, quarter->right);
-    box[3] = within(box[3] + quarter->dy, quarter->top, quarter->bottom);
+    box[0] = within(box[0] + tile->dx, tile->left, tile->right);
+    box[1] = within(box[1] + tile->dy, tile->top, tile->bottom);
+    box[2] = within(box[2] + tile->dx, tile->left, tile->right);
+    box[3] = within(box[3] + tile->dy, tile->top, tile->bottom);
     double area = area_of(box);
     memcpy(to, box, sizeof box);
     return field->keeps_boxes || (area >= field->min_area && area >= field->min_visibility * whole);
 }
 
-/* Moves a keypoint. One outside of its quarter is not visible. */
-static void place_point(const struct quarter *quarter, const char *from, char *to)
+/* Moves a keypoint. One outside of its tile is not visible. */
+static void place_point(const struct tile *tile, const char *from, char *to)
 {
     float point[3];
     memcpy(point, from, sizeof point);
-    point[0] += quarter->dx;
-    point[1] += quarter->dy;
-    if (!(point[0] >= quarter->left && point[0] < quarter->right && point[1] >= quarter->top &&
-          point[1] < quarter->bottom))
+    point[0] += tile->dx;
+    point[1] += tile->dy;
+    if (!(point[0] >= tile->left && point[0] < tile->right && point[1] >= tile->top &&
+          point[1] < tile->bottom))
         point[2] = 0;
     memcpy(to, point, sizeof point);
 }
@@ -185,7 +224,9 @@ struct column {
 static int64_t rows_of_a_box(const struct mosaic *mosaic, uint32_t i_field, uint32_t i_boxes,
                              const int64_t n[4])
 {
-    if (i_field == i_boxes || mosaic->loader->plan.fields[i_field].fill != PSTI_LOADER_FILL_POINTS)
+    const struct psti_loader_plan_field *field = &mosaic->loader->plan.fields[i_field];
+    bool is_points = field->fill == PSTI_LOADER_FILL_POINTS;
+    if (i_field == i_boxes || !(is_points || field->fill == PSTI_LOADER_FILL_TILE_OF))
         return 1;
     for (uint32_t q = 0; q < 4; q++)
         if (n[q] > 0 && seen_of(mosaic, i_field, q)->shape[0] >= n[q])
@@ -212,22 +253,37 @@ static enum pst_status make_columns(const struct mosaic *mosaic, uint32_t i_boxe
     return status;
 }
 
-/* Writes the rows of box i of quarter q as those of box n_kept of the mosaic. */
+/* Writes row i of a field that has rows of points, or says of which tile points are. */
+static void place_one(const struct mosaic *mosaic, uint32_t i_field, uint32_t q, int64_t i,
+                      char *to)
+{
+    const struct seen *seen = seen_of(mosaic, i_field, q);
+    const int64_t number = q;
+    if (mosaic->loader->plan.fields[i_field].fill == PSTI_LOADER_FILL_TILE_OF) {
+        memcpy(to, &number, sizeof number);
+        return;
+    }
+    struct tile tile = tile_at(mosaic, q);
+    place_point(&tile, seen->data + (size_t)i * seen->row_nbytes, to);
+}
+
+static bool is_one_by_one(const struct psti_loader_plan_field *field)
+{
+    return field->fill == PSTI_LOADER_FILL_POINTS || field->fill == PSTI_LOADER_FILL_TILE_OF;
+}
+
+/* Writes the rows of box i of tile q as those of box n_kept of the mosaic. */
 static void place_rows(const struct mosaic *mosaic, const struct column *column, uint32_t q,
                        int64_t i, int64_t n_kept)
 {
     const struct seen *seen = seen_of(mosaic, column->i_field, q);
-    struct quarter quarter = quarter_of(mosaic, q);
     size_t nbytes = seen->row_nbytes * (size_t)column->each_box;
-    const char *from = seen->data + (size_t)i * nbytes;
     char *to = column->to + (size_t)n_kept * nbytes;
-    if (mosaic->loader->plan.fields[column->i_field].fill != PSTI_LOADER_FILL_POINTS) {
-        memcpy(to, from, nbytes);
-        return;
-    }
-    for (int64_t k = 0; k < column->each_box; k++)
-        place_point(&quarter, from + (size_t)k * seen->row_nbytes,
-                    to + (size_t)k * seen->row_nbytes);
+    if (!is_one_by_one(&mosaic->loader->plan.fields[column->i_field]))
+        memcpy(to, seen->data + (size_t)i * nbytes, nbytes);
+    else
+        for (int64_t k = 0; k < column->each_box; k++, to += seen->row_nbytes)
+            place_one(mosaic, column->i_field, q, i * column->each_box + k, to);
 }
 
 static enum pst_status place_boxes(const struct mosaic *mosaic, uint32_t i_boxes,
@@ -241,11 +297,11 @@ static enum pst_status place_boxes(const struct mosaic *mosaic, uint32_t i_boxes
         total += n[q] = seen_of(mosaic, i_boxes, q)->shape[0];
     enum pst_status status = make_columns(mosaic, i_boxes, n, columns, &n_columns, err);
     for (uint32_t q = 0; status == PST_OK && q < 4; q++) {
-        struct quarter quarter = quarter_of(mosaic, q);
+        struct tile tile = tile_at(mosaic, q);
         const char *boxes = seen_of(mosaic, i_boxes, q)->data;
         for (int64_t i = 0; i < n[q]; i++) {
             char box[4 * sizeof(float)];
-            if (!place_box(&plan->fields[i_boxes], &quarter, boxes + i * 16, box))
+            if (!place_box(&plan->fields[i_boxes], &tile, boxes + i * 16, box))
                 continue;
             for (uint32_t c = 0; c < n_columns; c++)
                 if (columns[c].i_field == i_boxes)
@@ -262,7 +318,7 @@ static enum pst_status place_boxes(const struct mosaic *mosaic, uint32_t i_boxes
     return status;
 }
 
-/* Keypoints that belong to no boxes: those of all four. */
+/* Keypoints that belong to no boxes, and their tiles: those of all four. */
 static enum pst_status place_points(const struct mosaic *mosaic, uint32_t i_field,
                                     struct pst_error *err)
 {
@@ -270,9 +326,8 @@ static enum pst_status place_points(const struct mosaic *mosaic, uint32_t i_fiel
     enum pst_status status = make_row(mosaic, i_field, NULL, 1, &to, err);
     for (uint32_t q = 0; status == PST_OK && q < 4; q++) {
         const struct seen *seen = seen_of(mosaic, i_field, q);
-        struct quarter quarter = quarter_of(mosaic, q);
         for (int64_t i = 0; i < seen->shape[0]; i++, to += seen->row_nbytes)
-            place_point(&quarter, seen->data + (size_t)i * seen->row_nbytes, to);
+            place_one(mosaic, i_field, q, i, to);
     }
     return status;
 }
@@ -283,10 +338,10 @@ static enum pst_status place_points(const struct mosaic *mosaic, uint32_t i_fiel
 
 static bool has_rows(const struct psti_loader_plan_field *field)
 {
-    return field->fill == PSTI_LOADER_FILL_POINTS || field->i_boxes >= 0;
+    return is_one_by_one(field) || field->i_boxes >= 0;
 }
 
-/* Notes where the rows are, and copies the pixels. */
+/* Notes where the rows are, and copies the pixels and what is said of tiles. */
 static enum pst_status look(struct mosaic *mosaic, struct pst_error *err)
 {
     const struct psti_loader_plan *plan = &mosaic->loader->plan;
@@ -295,7 +350,7 @@ static enum pst_status look(struct mosaic *mosaic, struct pst_error *err)
     size_t total = sizeof(struct seen) * plan->n_fields * mosaic->n_rows, offset;
     enum pst_status status;
     for (uint32_t i = 0; i < plan->n_fields; i++)
-        if (is_pixels(plan, i, i_image) &&
+        if ((is_pixels(plan, i, i_image) || is_of_tiles(&plan->fields[i])) &&
             psti_batch_place_of(batch, i, &offset, &mosaic->row_nbytes[i]))
             total += mosaic->row_nbytes[i] * mosaic->n_rows;
     char *block = psti_batch_hold(batch, total, &status);
@@ -306,7 +361,7 @@ static enum pst_status look(struct mosaic *mosaic, struct pst_error *err)
     for (uint32_t i = 0; i < plan->n_fields; i++) {
         size_t nbytes = mosaic->row_nbytes[i] * mosaic->n_rows;
         if (nbytes) {
-            mosaic->pixels[i] = memcpy(block, psti_batch_array_row(batch, i, 0), nbytes);
+            mosaic->copies[i] = memcpy(block, psti_batch_array_row(batch, i, 0), nbytes);
             block += nbytes;
         }
         for (uint32_t row = 0; has_rows(&plan->fields[i]) && row < mosaic->n_rows; row++) {
@@ -328,11 +383,15 @@ static enum pst_status place_row(const struct mosaic *mosaic, struct pst_error *
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
         const struct psti_loader_plan_field *field = &plan->fields[i];
-        if (mosaic->pixels[i])
+        bool is_boxes = field->fill == PSTI_LOADER_FILL_POINTS &&
+                        field->field->type == PST_FIELD_BOXES;
+        if (mosaic->copies[i] && is_of_tiles(field))
+            place_said(mosaic, i);
+        else if (mosaic->copies[i])
             place_pixels(mosaic, i);
-        else if (field->field->type == PST_FIELD_BOXES)
+        else if (is_boxes)
             status = place_boxes(mosaic, i, err);
-        else if (field->fill == PSTI_LOADER_FILL_POINTS && field->i_boxes < 0)
+        else if (is_one_by_one(field) && field->i_boxes < 0)
             status = place_points(mosaic, i, err);
     }
     return status;

@@ -83,7 +83,8 @@ static enum pst_status find_columns(struct psti_loader_worker *worker, pst_batch
     const struct psti_loader_plan *plan = &worker->loader->plan;
     *n_columns = 0;
     for (uint32_t i = 0; i < plan->n_fields; i++) {
-        if (i != i_boxes && plan->fields[i].i_boxes != (int)i_boxes)
+        if ((i != i_boxes && plan->fields[i].i_boxes != (int)i_boxes) ||
+            psti_loader_plan_is_derived(&plan->fields[i]))
             continue;
         const struct pst_item *item = &sources[plan->fields[i].i_item].item;
         uint64_t n_rows = i == i_boxes                                      ? n

@@ -241,7 +241,46 @@ static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_
     return status;
 }
 
-/* Says what was done to the row's pixels: matrices, or the size of the original picture. */
+/* Writes what the derived array says of one view, or of the row's only tile. `draw` is that of the
+ * pixels. */
+static void fill_derived_one(const struct psti_loader_plan_field *field,
+                             const struct psti_chain *chain, const struct psti_draw *draw,
+                             int64_t sample, void *memory)
+{
+    uint32_t height, width;
+    double m[9];
+    switch (field->fill) {
+    case PSTI_LOADER_FILL_GEOMETRY:
+        psti_augment_chain_matrix(chain, draw, m);
+        memcpy(memory, m, sizeof m);
+        return;
+    case PSTI_LOADER_FILL_ORIGINAL_SIZE:
+        psti_augment_chain_size_after(chain, draw, 0, &height, &width);
+        memcpy(memory, (const int64_t[]){height, width}, 2 * sizeof(int64_t));
+        return;
+    case PSTI_LOADER_FILL_TILES:
+        memcpy(memory, (const int64_t[]){0, 0, draw->out_width, draw->out_height},
+               4 * sizeof(int64_t));
+        return;
+    default: /* TILE_INDEX */
+        memcpy(memory, &sample, sizeof sample);
+    }
+}
+
+/* Writes what is said of a tile that shows nothing. */
+static void fill_no_tile(const struct psti_loader_plan_field *field, void *memory, size_t nbytes)
+{
+    static const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+    const int64_t none = -1;
+    memset(memory, 0, nbytes);
+    if (field->fill == PSTI_LOADER_FILL_GEOMETRY)
+        memcpy(memory, identity, sizeof identity);
+    else if (field->fill == PSTI_LOADER_FILL_TILE_INDEX)
+        memcpy(memory, &none, sizeof none);
+}
+
+/* Fills a derived array whose rows have one shape. The row is no mosaic yet, so it has tile 0
+ * alone. */
 static void fill_derived(const struct psti_loader_worker *worker, pst_batch *batch, uint32_t i_plan,
                          uint32_t row)
 {
@@ -249,19 +288,36 @@ static void fill_derived(const struct psti_loader_worker *worker, pst_batch *bat
     const struct psti_loader_plan_field *pixels = &worker->loader->plan.fields[field->i_geometry];
     const struct psti_draw *draws =
         pixels->n_views ? &worker->view_draws[pixels->i_draw] : &worker->draws[field->i_geometry];
+    bool of_views = field->fill == PSTI_LOADER_FILL_GEOMETRY && pixels->n_views > 0;
+    uint32_t n = field->gives_tiles ? PST_MOSAIC_TILES : of_views ? pixels->n_views : 1;
     char *memory = psti_batch_array_row(batch, i_plan, row);
-    if (field->fill == PSTI_LOADER_FILL_ORIGINAL_SIZE) {
-        uint32_t height, width;
-        psti_augment_chain_size_after(pixels->chain, draws, 0, &height, &width);
-        const int64_t size[2] = {height, width};
-        memcpy(memory, size, sizeof size);
-        return;
+    size_t offset, row_nbytes;
+    psti_batch_place_of(batch, i_plan, &offset, &row_nbytes);
+    for (uint32_t v = 0; v < n; v++, memory += row_nbytes / n)
+        if (v > 0 && field->gives_tiles)
+            fill_no_tile(field, memory, row_nbytes / n);
+        else
+            fill_derived_one(field, pixels->chain, &draws[v], psti_batch_indices(batch)[row],
+                             memory);
+}
+
+/* Says of each box and keypoint that is delivered that it lies on tile 0. */
+static enum pst_status fill_tile_of(struct psti_loader_worker *worker, pst_batch *batch,
+                                    uint32_t row, struct pst_error *err)
+{
+    const struct psti_loader_plan *plan = &worker->loader->plan;
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        const struct psti_loader_plan_field *field = &plan->fields[i];
+        enum pst_status status;
+        if (field->fill != PSTI_LOADER_FILL_TILE_OF)
+            continue;
+        int64_t n = psti_batch_row_length(batch, (uint32_t)field->i_geometry, row);
+        void *memory = psti_batch_new_row(batch, i, row, 1, &n, &status);
+        if (!memory)
+            return fail_no_room(worker, field, status, err);
+        memset(memory, 0, (size_t)n * sizeof(int64_t));
     }
-    for (uint32_t v = 0; v < pixels->n_views || v == 0; v++) {
-        double m[9];
-        psti_augment_chain_matrix(pixels->chain, &draws[v], m);
-        memcpy(memory + v * sizeof m, m, sizeof m);
-    }
+    return PST_OK;
 }
 
 /* Copies a value that is in no file of its own, from a folder's label file, to the item's buffer.
@@ -421,7 +477,8 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
         for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
             const struct psti_loader_plan_field *field = &plan->fields[i];
             struct psti_loader_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
-            if (pass_of(plan, i) != pass || field->filled_before)
+            if (pass_of(plan, i) != pass || field->filled_before ||
+                field->fill == PSTI_LOADER_FILL_TILE_OF)
                 continue;
             if (psti_loader_plan_is_derived(field))
                 fill_derived(worker, batch, i, row);
@@ -433,6 +490,8 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
         }
     if (status == PST_OK) {
         status = psti_loader_boxes_drop(worker, batch, row, sources, err);
+        if (status == PST_OK)
+            status = fill_tile_of(worker, batch, row, err);
         if (status != PST_OK)
             psti_loader_source_name_error(worker->loader, sample, NULL, err);
     }

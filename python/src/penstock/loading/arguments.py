@@ -241,8 +241,8 @@ class Annotations:
         geometry: a batch also says how the pixels of the sample's image, of its views and of what ``own_geometry`` names were
             moved: ``<name>_geometry``, float64 (N, 3, 3), or (N, views, 3, 3), from (x, y, 1) on the original picture to the
             delivered one; ``<name>_original_size``, int64 (N, 2), height and width; and ``sample_name``, a list of the samples'
-            names, in folders their paths. :func:`to_original` takes boxes, keypoints and masks back. Not with ElasticTransform,
-            policies such as RandAugment, and Mosaic, which no matrix describes.
+            names, in folders their paths. :func:`to_original` takes boxes, keypoints and masks back. With Mosaic it says so of
+            each tile (docs/detection.md). Not with ElasticTransform, and policies such as RandAugment, which no matrix describes.
     """
 
     per_box: Iterable[str] | Mapping[str, str] | None = None

@@ -94,15 +94,16 @@ class FieldOptions:
         leaders = [one for one in pixels if not one["own_geometry"]]
         images = [one for one in leaders if known[one["name"]].type == "image"]
         named = [one for one in images if one["name"] == "image"]
-        asked = [*(named or images or leaders)[:1], *(one for one in pixels if one["own_geometry"]), *views]
+        leader = (named or images or leaders)[:1]
+        asked = [*leader, *(one for one in pixels if one["own_geometry"]), *views]
         if not asked:
             raise ArgumentError("Annotations.geometry is that of images and masks: none is delivered as pixels")
-        if self._given["mix"] is not None and any(isinstance(way, _transforms.Mosaic) for way in _ways(self._given["mix"])):
-            raise ArgumentError("Annotations.geometry is not for Mosaic, whose pixels come from several pictures")
         if NAME in [one.get("as", one["name"]) for one in (*plain, *views)]:
             raise ArgumentError(f"Annotations.geometry gives batches a {NAME!r}, and so is a field called: leave one of them out")
         for one in asked:
             one["gives_geometry"] = True
+        for one in leader if any(isinstance(way, _transforms.Mosaic) for way in _ways(self._given["mix"])) else ():
+            one["gives_tiles"] = True
 
     def _one_field(self, field: Field, ops: list[_transforms.Transform], shown: str) -> dict[str, Any]:
         """Returns the options of a field, or of views of it, that are delivered as `shown`."""

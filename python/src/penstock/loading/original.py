@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["to_original"]
+__all__ = ["tiles_of", "to_original"]
 
 KINDS = ("boxes", "keypoints", "masks")
-_GEOMETRY, _SIZE = "_geometry", "_original_size"
+_GEOMETRY, _SIZE, _TILES, _TILE = "_geometry", "_original_size", "_tiles", "_tile"
 
 
 def to_original(
@@ -28,6 +28,7 @@ def to_original(
     kind: str | None = None,
     image: str | None = None,
     view: int | None = None,
+    tiles: Any = None,
     clip: bool = True,
     fill: float = 0,
 ) -> list[Any]:
@@ -37,6 +38,9 @@ def to_original(
     is the one that the operations got: upright, or as it is stored with ``Decoding(ignore_orientation=True)``. Coordinates are
     continuous, pixel i covers i to i + 1.
 
+    A row of a loader with ``Mosaic`` shows several originals, one on each tile. Each value goes back to the original of its
+    tile, whose sample is in ``NAME_tile_index``. :func:`tiles_of` has the rule for the tile of a value.
+
     Args:
         values: for each row of the batch an array or tensor, as a list or stacked: boxes (n, 4), x0, y0, x1, y1; keypoints
             (..., 3) or (..., 2), x, y and whatever follows, which stays; masks (H, W) of classes, or (n, H, W) of instances.
@@ -45,46 +49,205 @@ def to_original(
             others masks.
         image: NAME of the image or the views. None: the only one with a geometry, or "image".
         view: number of the view, for views with an axis of their own.
+        tiles: for each row the tiles' numbers, int (n), of boxes, instances of keypoints, or masks. None: :func:`tiles_of`.
         clip: boxes are clipped to the original picture.
         fill: what masks get where the delivered picture shows nothing.
 
     Returns:
         a list of arrays, one for each row, of the kind, dtype and device that came in. A box becomes the smallest upright one
         around its four moved corners: with rotations, shears and perspectives it is larger than the box that it comes from. A
-        pixel of a mask is that of the delivered mask where its centre is shown.
+        pixel of a mask is that of the delivered mask where its centre is shown. With ``Mosaic``, a row of masks is a list,
+        because originals differ in size: of masks (n, H, W) n, each of its tile's original, and of a mask (H, W) one for
+        each tile.
 
     Raises:
-        ArgumentError: the batch has no geometry, or not as many rows.
+        ArgumentError: the batch has no geometry, or not as many rows, or `tiles` does not fit.
     """
-    import numpy as np
-
-    name = _name(batch, image)
-    matrices, sizes = _host(batch[name + _GEOMETRY]), _host(batch[name + _SIZE])
-    if matrices.ndim == 4:
-        if view is None or not 0 <= view < matrices.shape[1]:
-            raise ArgumentError(f"{name!r} has {matrices.shape[1]} views: say which, view=0 to {matrices.shape[1] - 1}")
-        matrices = matrices[:, view]
-    elif view is not None:
-        raise ArgumentError(f"{name!r} has no axis of views: leave view out")
-    if len(values) != len(matrices):
-        raise ArgumentError(
-            f'{len(values)} values, and the batch has {len(matrices)} rows: give a list with one array a row (not ragged="offsets")'
-        )
+    geometry = _Geometry(values, batch, image, view)
     if kind is not None:
         options.choice("kind", kind, KINDS)
+    if tiles is not None and geometry.rectangles is None:
+        raise ArgumentError("the batch has no tiles: they are those of loaders with Mosaic; leave tiles out")
+    if tiles is not None and len(tiles) != len(values):
+        raise ArgumentError(f"tiles has {len(tiles)} rows, and values {len(values)}")
+    given = tiles if tiles is not None else geometry.own_tiles(values)
     found = []
-    for row, matrix, size in zip(values, matrices.astype(np.float64), sizes.tolist(), strict=True):
-        if len(row.shape) < 2:
-            raise ArgumentError(f"a row has the shape {tuple(row.shape)}: boxes are (n, 4), keypoints (n, 3), masks (H, W)")
-        kind_of_row = kind or _kind(tuple(row.shape))
-        if kind_of_row == "masks":
-            found.append(_mask(row, matrix, size, fill))
-        elif kind_of_row == "boxes":
-            if row.shape[-1] != 4:
-                raise ArgumentError(f"boxes are (n, 4), not {tuple(row.shape)}")
-            found.append(_like(row, _boxes(_host(row), np.linalg.inv(matrix), size if clip else None)))
+    for r, row in enumerate(values):
+        place = geometry.place(r)
+        kind_of_row = _checked_kind(row, kind)
+        if place.rectangles is None:
+            found.append(_back(row, kind_of_row, place, 0, clip, fill))
         else:
-            found.append(_like(row, _points(_host(row), np.linalg.inv(matrix))))
+            found.append(_back_by_tiles(row, kind_of_row, place, None if given is None else _host(given[r]), clip, fill))
+    return found
+
+
+def tiles_of(values: Any, batch: Mapping[str, Any], *, kind: str | None = None, image: str | None = None) -> list[Any]:
+    """Says from which tile of a mosaic each box, instance of keypoints or mask comes.
+
+    Values that are an entry of the batch, such as ``batch["boxes"]``, have their tiles there, in ``boxes_tile``. Of others, such
+    as what a network predicts, the tile is the one under the centre: of a box its middle, of an instance of keypoints
+    (n, k, 2 or 3) the mean of its points (with three numbers a point, of those whose third is above 0, if there are any), of
+    keypoints (n, 2 or 3) each point. A mask (n, H, W) has the tile that shows most of its pixels other than 0. A centre outside
+    of the picture has the nearest tile, one between two the right or lower one.
+
+    Args:
+        values: as for :func:`to_original`, but no masks (H, W), which lie on all tiles.
+        batch: of a loader with ``Mosaic`` and ``Annotations(geometry=True)``.
+        kind: as for :func:`to_original`.
+        image: NAME of the image. None: the only one with a geometry, or "image".
+
+    Returns:
+        a list of arrays or tensors, int64 (n), one for each row: 0 is the top left tile, 1 top right, 2 bottom left, 3 bottom
+        right. ``batch["image_tile_index"][row, tile]`` is the number of the sample that is there.
+
+    Raises:
+        ArgumentError: the batch has no tiles, or not as many rows.
+    """
+    geometry = _Geometry(values, batch, image, None)
+    if geometry.rectangles is None:
+        raise ArgumentError("the batch has no tiles: give the loader mix=T.Mosaic() and annotations=ps.Annotations(geometry=True)")
+    given, found = geometry.own_tiles(values), []
+    for r, row in enumerate(values):
+        kind_of_row = _checked_kind(row, kind)
+        if kind_of_row == "masks" and len(row.shape) != 3:
+            raise ArgumentError(f"masks are (n, H, W), not {tuple(row.shape)}: a mask (H, W) lies on all tiles")
+        numbers = _tiles_of_row(row, kind_of_row, geometry.place(r), None if given is None else _host(given[r]))
+        found.append(_as_given(row, numbers))
+    return found
+
+
+class _Place:
+    """Where one row comes from: matrices (T, 3, 3), sizes (T, 2), and of a mosaic rectangles (T, 4)."""
+
+    def __init__(self, matrices: Floats, sizes: Any, rectangles: Any) -> None:
+        self.matrices, self.sizes, self.rectangles = matrices, sizes.tolist(), rectangles
+
+
+class _Geometry:
+    """What a batch says of its rows.
+
+    Attributes:
+        rectangles: those of tiles, int64 (N, T, 4), where rows may be mosaics. None: each row shows one picture.
+    """
+
+    def __init__(self, values: Any, batch: Mapping[str, Any], image: str | None, view: int | None) -> None:
+        import numpy as np
+
+        self._batch, name = batch, _name(batch, image)
+        matrices, sizes = _host(batch[name + _GEOMETRY]), _host(batch[name + _SIZE])
+        self.rectangles = _host(batch[name + _TILES]) if name + _TILES in batch else None
+        if self.rectangles is None and matrices.ndim == 4:
+            if view is None or not 0 <= view < matrices.shape[1]:
+                raise ArgumentError(f"{name!r} has {matrices.shape[1]} views: say which, view=0 to {matrices.shape[1] - 1}")
+            matrices = matrices[:, view]
+        elif view is not None:
+            raise ArgumentError(f"{name!r} has no axis of views: leave view out")
+        if len(values) != len(matrices):
+            raise ArgumentError(
+                f"{len(values)} values, and the batch has {len(matrices)} rows: give a list with one array a row "
+                '(not ragged="offsets")'
+            )
+        if self.rectangles is None:
+            matrices, sizes = matrices[:, None], sizes[:, None]
+        self._matrices, self._sizes = matrices.astype(np.float64), sizes
+
+    def place(self, row: int) -> _Place:
+        return _Place(self._matrices[row], self._sizes[row], None if self.rectangles is None else self.rectangles[row])
+
+    def own_tiles(self, values: Any) -> Any:
+        """Returns the tiles that the batch states for one of its entries, or None."""
+        if self.rectangles is None:
+            return None
+        for name, entry in self._batch.items():
+            if entry is values and name + _TILE in self._batch:
+                return self._batch[name + _TILE]
+        return None
+
+
+def _checked_kind(row: Any, kind: str | None) -> str:
+    if len(row.shape) < 2:
+        raise ArgumentError(f"a row has the shape {tuple(row.shape)}: boxes are (n, 4), keypoints (n, 3), masks (H, W)")
+    found = kind or _kind(tuple(row.shape))
+    if found == "boxes" and row.shape[-1] != 4:
+        raise ArgumentError(f"boxes are (n, 4), not {tuple(row.shape)}")
+    return found
+
+
+def _back(row: Any, kind: str, place: _Place, tile: int, clip: bool, fill: float) -> Any:
+    """Takes a row, all of which is on one tile, back to the tile's original."""
+    import numpy as np
+
+    matrix, size = place.matrices[tile], place.sizes[tile]
+    if kind == "masks":
+        return _mask(row, matrix, size, fill, None if place.rectangles is None else place.rectangles[tile].tolist())
+    if kind == "boxes":
+        return _like(row, _boxes(_host(row), np.linalg.inv(matrix), size if clip else None))
+    return _like(row, _points(_host(row), np.linalg.inv(matrix)))
+
+
+def _back_by_tiles(row: Any, kind: str, place: _Place, given: Any, clip: bool, fill: float) -> Any:
+    """Takes a row of a mosaic back, each value to the original of its tile."""
+    import numpy as np
+
+    n_tiles = len(place.matrices)
+    if kind == "masks" and len(row.shape) == 2:
+        return [_back(row, kind, place, tile, clip, fill) for tile in range(n_tiles)]
+    numbers = _tiles_of_row(row, kind, place, given)
+    if kind == "masks":
+        return [_back(row[i], kind, place, tile, clip, fill) for i, tile in enumerate(numbers.tolist())]
+    values = _host(row)
+    found = np.zeros(values.shape, np.float64)
+    for tile in range(n_tiles):
+        found[numbers == tile] = _back(values[numbers == tile].astype(np.float64), kind, place, tile, clip, fill)
+    return _like(row, found)
+
+
+def _tiles_of_row(row: Any, kind: str, place: _Place, given: Any) -> Any:
+    """Returns the tiles of a row's values, int64 (n): those given, and by their place where a number is -1."""
+    import numpy as np
+
+    values = _host(row)
+    if given is None:
+        given = np.full(len(values), -1)
+    if given.shape != (len(values),) or given.dtype.kind not in "iu":
+        raise ArgumentError(f"tiles are whole numbers of shape ({len(values)},) for a row of {len(values)}, not {given.dtype} "
+                            f"{given.shape}")  # fmt: skip
+    if len(given) and not (given.min() >= -1 and given.max() < len(place.matrices)):
+        raise ArgumentError(f"tiles are 0 to {len(place.matrices) - 1}, not {given.min()} to {given.max()}")
+    found = given.astype(np.int64)
+    if (found < 0).any():
+        found[found < 0] = _tiles_by_place(values[found < 0], kind, place.rectangles)
+    return found
+
+
+def _tiles_by_place(values: Any, kind: str, rectangles: Any) -> Any:
+    import numpy as np
+
+    if kind == "masks":
+        shown = [(values[:, y0:y1, x0:x1] != 0).sum((1, 2)) for x0, y0, x1, y1 in rectangles.tolist()]
+        return np.argmax(np.stack(shown, -1), -1)
+    values = values.astype(np.float64)
+    if kind == "boxes":
+        centres = (values[..., :2] + values[..., 2:]) / 2
+    elif values.ndim == 2:
+        centres = values[..., :2]
+    else:
+        centres = _middles(values.reshape(len(values), -1, values.shape[-1]))
+    low, high = rectangles[:, None, :2], rectangles[:, None, 2:]
+    beyond = np.maximum(np.maximum(low - centres, centres - high), 0)
+    far = np.where((high > low).all(-1), np.nan_to_num(np.square(beyond).sum(-1), nan=np.inf), np.inf)
+    return len(far) - 1 - np.argmin(far[::-1], 0)
+
+
+def _middles(points: Floats) -> Floats:
+    """Returns the mean place of each instance's points (n, k, 2 or 3): of visible ones, if there are any."""
+    import numpy as np
+
+    counts = np.ones(points.shape[:2])
+    if points.shape[-1] == 3:
+        counts = np.where((points[..., 2] > 0).any(-1, keepdims=True), points[..., 2] > 0, counts)
+    found: Floats = (points[..., :2] * counts[..., None]).sum(1) / np.maximum(counts.sum(1), 1)[:, None]
     return found
 
 
@@ -126,6 +289,15 @@ def _like(given: Any, values: Any) -> Any:
     return torch.from_numpy(values).to(given.device, dtype)
 
 
+def _as_given(given: Any, numbers: Any) -> Any:
+    """Returns whole numbers as an array or a tensor on the device of `given`."""
+    if not hasattr(given, "detach"):
+        return numbers
+    import torch
+
+    return torch.from_numpy(numbers).to(given.device)
+
+
 def _moved(xy: Floats, matrix: Floats) -> Floats:
     """Applies a matrix to points (..., 2)."""
     import numpy as np
@@ -156,11 +328,13 @@ def _points(points: Any, inverse: Floats) -> Floats:
     return found
 
 
-def _mask(mask: Any, matrix: Floats, size: Sequence[int], fill: float) -> Any:
-    """Asks, for each pixel of the original, which pixel of the mask shows its centre."""
+def _mask(mask: Any, matrix: Floats, size: Sequence[int], fill: float, rectangle: Sequence[int] | None) -> Any:
+    """Asks, for each pixel of the original, which pixel of the mask shows its centre. `rectangle`: of the mask, the part that
+    shows the original, x0, y0, x1, y1; None: all of it."""
     import numpy as np
 
     height, width = mask.shape[-2:]
+    left, top, right, bottom = rectangle or (0, 0, width, height)
     x, y = np.arange(size[1]) + 0.5, np.arange(size[0]) + 0.5
     if matrix[0, 1] == matrix[1, 0] == matrix[2, 0] == matrix[2, 1] == 0:
         at_x = (matrix[0, 0] * x + matrix[0, 2])[None, :] / matrix[2, 2]
@@ -168,7 +342,7 @@ def _mask(mask: Any, matrix: Floats, size: Sequence[int], fill: float) -> Any:
     else:
         places = _moved(np.stack(np.meshgrid(x, y), -1), matrix)
         at_x, at_y = places[..., 0], places[..., 1]
-    is_shown = (at_x >= 0) & (at_x < width) & (at_y >= 0) & (at_y < height)
+    is_shown = (at_x >= left) & (at_x < right) & (at_y >= top) & (at_y < bottom)
     i_x = np.clip(np.nan_to_num(at_x), 0, width - 1).astype(np.int64)
     i_y = np.clip(np.nan_to_num(at_y), 0, height - 1).astype(np.int64)
     if not hasattr(mask, "detach"):
