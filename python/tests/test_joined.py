@@ -117,6 +117,8 @@ def test_missing_and_extra_keys_are_counted_and_named(tmp_path, tars):
         ("a.jsonl", '{"key": "a", "n": 1}\n{"key": "b"}', "line 2 has the members key, the first line key, n"),
         ("a.jsonl", '{"key": "a", "n": 1}\n{"key": "b", "n": "1"}', "several types: int, str"),
         ("a.jsonl", '{"key": "a", "n": null}', "several types: NoneType"), ("a.jsonl", "{", "line 1: not JSON"),
+        ("a.csv", "key,label\na,18446744073709551616\n", "label 18446744073709551616 is beyond 64 bits"),
+        ("a.jsonl", '{"key": "a", "v": 1.5}\n{"key": "b", "v": 9223372036854775808}\n', "line 2: 'v' is beyond 64 bits"),
         ("a.jsonl", "[" * 100000, "line 1"), ("a.txt", "key\n", "the ending is not known|expected"),
     ],
 )  # fmt: skip
@@ -132,11 +134,13 @@ def test_bad_tables(tmp_path, name, text, words):
 def test_cells_become_numbers_by_stated_rules(tmp_path):
     cells = {"whole": ["1", "-2"], "code": ["007", "1"], "float": ["1", "2.5e3"], "big": ["9223372036854775808", "1"],
              "nan": ["nan", "1"], "gap": ["", "1"], "plus": ["+1", "1"], "space": [" 1", "1"], "inf": ["1e999", "1"],
+             "small": ["-9223372036854775808", "9223372036854775807"], "small float": ["-9223372036854775809", "0.5"],
              "under": ["1_0", "1"], "arabic": ["\u0661", "1"], "long": ["9" * 5000, "1"]}  # fmt: skip
     rows = [{"key": str(i), **{name: values[i] for name, values in cells.items()}} for i in range(2)]
     table = joined.open_table(written(tmp_path / "a.csv", csv_text(rows)))
     kinds = {name: spec.type for name, spec in table.schema.items()}
-    assert kinds == {**dict.fromkeys(cells, "text"), "whole": "int", "float": "float", "big": "float"}
+    assert kinds == {**dict.fromkeys(cells, "text"), "whole": "int", "small": "int", "float": "float"}
+    assert table.rows["0"]["big"] == "9223372036854775808" and table.rows["0"]["small"] == -(2**63)
     assert table.rows["0"]["code"] == "007" and table.rows["1"]["float"] == 2500.0
 
 

@@ -113,6 +113,7 @@ def test_what_is_refused(place: Path) -> None:
         (HEAD + "  train:\n    blend:\n      - path: a\n    joiner: x\n", "'joiner' is not read"),
         (HEAD + "  train:\n    path: a\n    subset: {range: [0%, 101%]}\n", "no range"),
         (HEAD + "  train:\n    path: a\n    subset: {range: [5, 3]}\n", "no range"),
+        (HEAD + "  train:\n    path: a\n    subset: {range: [5, 11]}\n", "ends at 11, and the data set has 10 samples"),
         (HEAD + "  train:\n    path: a\n    subset: {range: [5, 30%]}\n", "two percentages"),
         (HEAD + "  train:\n    path: a\n    subset: {range: [1]}\n", "two percentages"),
         (HEAD + "  train:\n    path: a\n    subset: 3\n", "range:"),

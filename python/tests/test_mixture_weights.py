@@ -324,13 +324,22 @@ def test_weights_and_ranks_change_in_one_epoch(paths: dict[str, Path]) -> None:
     assert min(n_changes) > 0 and len(state["mixture"]["changes"]) > 1
 
 
-def test_refused_while_a_batch_is_made(paths: dict[str, Path]) -> None:
+CALLS = {
+    "set_weights": lambda loader: loader.set_weights({"a": 0, "b": 0, "c": 1}),
+    "set_epoch": lambda loader: loader.set_epoch(3),
+    "skip_batch": lambda loader: loader.skip_batch(),
+    "load_state_dict": lambda loader: loader.load_state_dict(loader.state_dict()),
+}
+
+
+@pytest.mark.parametrize("call", list(CALLS))
+def test_refused_while_a_batch_is_made(paths: dict[str, Path], call: str) -> None:
     """The batch would be delivered, and its samples would come again behind it."""
     refused = []
 
     def collate(batch: dict[str, object]) -> dict[str, object]:
         try:
-            loader.set_weights({"a": 0, "b": 0, "c": 1})
+            CALLS[call](loader)
         except StateError as error:
             refused.append(str(error))
         return batch
@@ -338,7 +347,7 @@ def test_refused_while_a_batch_is_made(paths: dict[str, Path]) -> None:
     mixture = ps.Mixture(paths, weights=dict.fromkeys(paths, 1))
     with loader_of(mixture, collate_fn=collate) as loader, loader_of(mixture) as other:
         assert labels_of(loader) == labels_of(other) and loader.state_dict() == other.state_dict()
-        assert len(refused) == len(loader) and "set_weights() is for between two steps" in refused[0]
+        assert len(refused) == len(loader) and f"{call}() is for between two steps" in refused[0]
 
 
 def test_a_state_that_is_refused_changes_no_weights(paths: dict[str, Path]) -> None:

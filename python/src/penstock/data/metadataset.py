@@ -107,6 +107,8 @@ class _Reader:
             return self.file(path, part, ranges, depth + 1)
         is_prepared = os.path.isdir(os.path.join(path, ".nv-meta"))
         dataset = Dataset(path, split=part) if is_prepared or named is not None else Dataset(path)
+        if ranges and not ranges[0].is_relative and ranges[0].end > len(dataset):
+            raise entry["subset"].fault(f"range: it ends at {int(ranges[0].end)}, and the data set has {len(dataset)} samples")
         return dataset.subset(chosen(ranges, len(dataset))) if ranges else dataset
 
     def _blend(self, node: Node, kind: str, split: str, ranges: Sequence[Range], depth: int) -> Any:

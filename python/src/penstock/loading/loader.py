@@ -595,8 +595,11 @@ class Loader(tickets.LikeDataLoader):
 
         The first call after :meth:`load_state_dict` keeps the loaded place if it names the state's epoch: frameworks that
         resume name the epoch that they go on with.
+
+        StateError: a batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
         """
         wanted = _options.count("epoch", epoch, 0, 2**64 - 1)
+        self._refuse_while_making("set_epoch")
         if self._loaded and self._pending is not None and self._pending[0] == wanted:
             self._loaded = False
             return
@@ -609,8 +612,10 @@ class Loader(tickets.LikeDataLoader):
 
         In a pass that is the batch that its iterator would give next, so keep the iterator: ``next(iterator)`` gives the
         batch behind it. Before a pass it is the first one of the next ``for``. On several ranks each of them skips.
-        ``stats()["skipped"]`` counts, and :meth:`state_dict` has the count, as the place. StateError: the epoch is over.
+        ``stats()["skipped"]`` counts, and :meth:`state_dict` has the count, as the place. StateError: the epoch is over, or a
+        batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
         """
+        self._refuse_while_making("skip_batch")
         self._skip(1)
         self._n_skipped += 1
 
@@ -817,8 +822,10 @@ class Loader(tickets.LikeDataLoader):
 
         The loader gets the settings of the state, and its arguments where the state has none. ArgumentError: it is of other
         samples (:attr:`Dataset.samples_identity`), another seed or order. Other transforms, mix or views, and states of an
-        older Penstock, which do not say whose samples they count, give a warning; with ``strict`` an error, too.
+        older Penstock, which do not say whose samples they count, give a warning; with ``strict`` an error, too. StateError: a
+        batch is being made, in this thread (a ``collate_fn`` or a function calls) or in another one.
         """
+        self._refuse_while_making("load_state_dict")
         former = self._weights.changes
         try:
             state = self._checked(state, strict)

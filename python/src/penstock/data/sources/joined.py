@@ -92,11 +92,24 @@ def _read_csv(table: Table) -> None:
             _type_cells(table, name)
 
 
+def _fits(number: int) -> bool:
+    return -(2**63) <= number < 2**63
+
+
 def _type_cells(table: Table, name: str) -> None:
-    """Gives a column of CSV its type, by the rules of label files: all cells whole numbers, all numbers, or text."""
+    """Gives a column of CSV its type, by the rules of label files: all cells whole numbers, all numbers, or text.
+
+    A whole number beyond 64 bits is a text, because a float would change it, and as a label an error.
+    """
     cells = [row[name] for row in table.rows.values()]
-    if all(len(cell) <= 20 and _WHOLE.fullmatch(cell) and abs(int(cell)) < 2**63 for cell in cells):
-        kind: type = int
+    large = next((cell for cell in cells if _WHOLE.fullmatch(cell) and not (len(cell) <= 20 and _fits(int(cell)))), None)
+    if large is not None and name == "label":
+        raise table.fault(f"label {large[:100]} is beyond 64 bits: it is no class number")
+    kind: type
+    if large is not None:
+        kind = str
+    elif all(_WHOLE.fullmatch(cell) for cell in cells):
+        kind = int
     elif all(_NUMBER.fullmatch(cell) and abs(float(cell)) < float("inf") for cell in cells):
         kind = float
     else:
@@ -126,6 +139,8 @@ def _read_lines(table: Table) -> None:
             raise table.fault(f"line {i} has the members {', '.join(row)}, the first line {', '.join([key, *columns])}")
         for name, kinds in columns.items():
             kinds.add(type(row[name]))
+            if type(row[name]) is int and not _fits(row[name]):
+                raise table.fault(f"line {i}: {name!r} is beyond 64 bits")
         table.add(f"line {i}", row.pop(key), row)
     for name, kinds in columns.items():
         table.schema[name] = _spec_of(table, name, kinds)
