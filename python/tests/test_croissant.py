@@ -331,6 +331,10 @@ def test_command_line_and_arguments(tmp_path, root):
                           capture_output=True, text=True, check=False, env=environment)  # fmt: skip
     assert done.returncode == 0, done
     check_birds(tmp_path / "out", range(0, N, 2))
+    done = subprocess.run([program, "info", "out", "--croissant", "out.json", "--json"], capture_output=True, text=True,
+                          check=False, env=environment, cwd=tmp_path)  # fmt: skip
+    said = {"croissant": "out.json", "table": "out.jsonl", "samples": N // 2}
+    assert done.returncode == 0 and json.loads(done.stdout) == said, done
     done = subprocess.run([program, "pack", root, tmp_path / "no", "--record-set", "images"], capture_output=True, text=True,
                           check=False, env=environment)  # fmt: skip
     assert done.returncode == 2 and "--record-set goes with --croissant" in done.stderr

@@ -18,6 +18,7 @@ def info_verb(arguments: Sequence[str]) -> str:
     parser.option("--croissant", metavar="FILE", text="the file to make")
     parser.option("--all", "-a", action="store_true", text="has no effect here")
     add_source(parser)
+    parser.common()
     given = parser.parse(arguments)
     if given.croissant is None:
         raise UsageError("info: --croissant is missing")
