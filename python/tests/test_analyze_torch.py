@@ -244,7 +244,8 @@ def test_scripts_that_measure_nothing(tmp_path: Path) -> None:
     assert run("''").returncode == 2
 
 
-@pytest.mark.parametrize("way", ["two lines", pytest.param("no change", marks=pytest.mark.long)])
+@pytest.mark.long  # the tests above do the same in this process and with a script of their own
+@pytest.mark.parametrize("way", ["two lines", "no change"])
 def test_the_example(way: str, tmp_path: Path) -> None:
     script = Path(__file__).resolve().parents[2] / "examples" / "analyze_torch.py"
     plain = [sys.executable, str(script), "--workers", "1"]

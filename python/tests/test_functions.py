@@ -229,7 +229,7 @@ def test_fields_of_every_type(typed, way):
     loader.close()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*WAYS[:3], pytest.param(*WAYS[3].values, id="spawn", marks=pytest.mark.long)])  # it imports torch
 def test_torch(packed, way):
     import torch
 
@@ -426,7 +426,8 @@ def test_an_exception_while_a_worker_starts(packed, way, when, monkeypatch):
     await_no_workers()
 
 
-@pytest.mark.parametrize("way", WAYS[1:3])
+# Processes: a line of the code that ends them takes 0.2 s; test_signals_while_workers_start_and_end has them in `make check`.
+@pytest.mark.parametrize("way", [WAYS[1], pytest.param(*WAYS[2].values, id="fork", marks=pytest.mark.long)])
 def test_an_exception_while_workers_end(packed, way, monkeypatch):
     """Wherever it comes, a second close() ends what is left."""
     places, seen = [], []
