@@ -17,7 +17,9 @@ struct psti_cache_set;
 #define PSTI_CACHE_AS_STORED 0 /* form of an item that has the data set's own bytes */
 
 struct psti_cache_span {
-    const void *bytes; /* valid until the set is closed */
+    /* Valid until the set is closed. If items of the set may be replaced (below): until the reader
+     * leaves. */
+    const void *bytes;
     uint64_t nbytes;
     uint8_t form; /* PSTI_CACHE_AS_STORED, or the number that was given to psti_cache_keep */
 };
@@ -69,6 +71,46 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
 /* Gives the reserved space back, because the item could not be read or is not good. */
 void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                         uint64_t nbytes);
+
+/* Replacing items. A set of this process whose shape has forms may hold an item as it is stored at
+ * first, and in another form later. Readers enter the set before they ask for items, and leave when
+ * they need the bytes no more; until then these do not change.
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Enters; a number for psti_cache_leave. No lock. A child that was forked need not enter. */
+unsigned psti_cache_enter(struct psti_cache_set *set);
+void psti_cache_leave(struct psti_cache_set *set, unsigned reader);
+
+/* From now on the set has a queue of the items that it holds, in the order in which they were kept.
+ * It keeps 1/32 of the cache, if that is free, as room for items that are being replaced. False:
+ * the set's items cannot be replaced: it is shared, or has no forms; or there is no memory for the
+ * queue. May be called again. */
+bool psti_cache_later_open(struct psti_cache_set *set);
+/* Number of items in the queue. */
+uint64_t psti_cache_later_count(struct psti_cache_set *set);
+
+/* An item that was taken out of the queue. */
+struct psti_cache_later {
+    uint64_t number;             /* sample * n_items + i_item */
+    struct psti_cache_span span; /* valid until psti_cache_later_put */
+    uint64_t reserved;           /* for that function */
+    bool is_again;               /* for that function, too */
+};
+/* Takes the next item out of the queue. The caller calls psti_cache_later_put. False: there is none
+ * now; either the queue is empty, or there is no room until readers have left. */
+bool psti_cache_later_take(struct psti_cache_set *set, struct psti_cache_later *later);
+
+enum psti_cache_replaced {
+    PSTI_CACHE_REPLACED,
+    PSTI_CACHE_STAYS,    /* as the caller wished */
+    PSTI_CACHE_TOO_LONG, /* there is no room for it: the set keeps the item as it was */
+    PSTI_CACHE_AGAIN     /* there is no place now: the item comes again, once, after all others */
+};
+/* Replaces the item by `item`, whose bytes are copied. NULL: it stays as it is. Who asks from then
+ * on finds the new one. */
+enum psti_cache_replaced psti_cache_later_put(struct psti_cache_set *set,
+                                              const struct psti_cache_later *later,
+                                              const struct psti_cache_span *item);
 
 /* Shared caches. One process, the host service, has the cache: its tables and items lie in stores
  * (base/files/sealed.h), which other processes can read, but nobody else can write.

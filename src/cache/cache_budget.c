@@ -18,8 +18,7 @@ static bool take_if_free(pst_cache *cache, uint64_t nbytes)
     return true;
 }
 
-/* Takes bytes that holes of the set have taken already. */
-static bool take_from_holes(struct psti_cache_set *set, uint64_t nbytes)
+bool psti_cache_take_from_holes(struct psti_cache_set *set, uint64_t nbytes)
 {
     uint_fast64_t left = atomic_load_explicit(&set->hole_nbytes, memory_order_relaxed);
     do {
@@ -32,16 +31,17 @@ static bool take_from_holes(struct psti_cache_set *set, uint64_t nbytes)
 
 bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes)
 {
-    if (take_from_holes(set, nbytes))
+    /* Where items are replaced, holes are for those that replace others. */
+    bool later = atomic_load_explicit(&set->queue, memory_order_relaxed) != NULL;
+    if (!later && psti_cache_take_from_holes(set, nbytes))
         return true;
     if (!take_if_free(set->cache, nbytes))
-        return false;
+        return later && psti_cache_take_from_holes(set, nbytes);
     atomic_fetch_add_explicit(&set->nbytes, nbytes, memory_order_relaxed);
     return true;
 }
 
-/* Adds at most nbytes to what holes have taken for no item. Returns how many that were. */
-static uint64_t give_to_holes(struct psti_cache_set *set, uint64_t nbytes)
+uint64_t psti_cache_give_to_holes(struct psti_cache_set *set, uint64_t nbytes)
 {
     uint64_t all = atomic_load_explicit(&set->holes_nbytes, memory_order_relaxed), given;
     uint_fast64_t left = atomic_load_explicit(&set->hole_nbytes, memory_order_relaxed);
@@ -56,20 +56,20 @@ static uint64_t give_to_holes(struct psti_cache_set *set, uint64_t nbytes)
 
 bool psti_cache_pay_for_holes(struct psti_cache_set *set, uint64_t nbytes)
 {
-    uint64_t given = give_to_holes(set, nbytes);
+    uint64_t given = psti_cache_give_to_holes(set, nbytes);
     if (given == 0)
         return true;
     if (take_if_free(set->cache, given)) {
         atomic_fetch_add_explicit(&set->nbytes, given, memory_order_relaxed);
         return true;
     }
-    (void)take_from_holes(set, given); /* another item may have taken them, and pays as well */
+    (void)psti_cache_take_from_holes(set, given); /* another item may have taken them, and pays as well */
     return false;
 }
 
 void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes)
 {
-    nbytes -= give_to_holes(set, nbytes);
+    nbytes -= psti_cache_give_to_holes(set, nbytes);
     atomic_fetch_sub_explicit(&set->nbytes, nbytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&set->cache->used, nbytes, memory_order_relaxed);
 }
@@ -97,6 +97,7 @@ void psti_cache_set_free(struct psti_cache_set *set)
         psti_free(extent);
     }
     psti_free(set->holes);
+    psti_cache_later_close(set);
     psti_cache_memory_close(&set->memory);
     free_table(set);
     psti_free(set);

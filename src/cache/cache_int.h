@@ -65,6 +65,8 @@ struct psti_cache_extent {
     size_t n_runs, runs_cap;
 };
 
+struct psti_cache_queue;
+
 struct psti_cache_set {
     struct psti_cache_set *next; /* next set of the cache; guarded by the cache's lock */
     pst_cache *cache;
@@ -80,8 +82,8 @@ struct psti_cache_set {
     int table_fd;     /* of the store that the table is; -1: the table is private */
     struct psti_cache_memory memory;
     atomic_size_t end; /* end of the used part of `memory` */
-    /* Of a shared set: places before `end` where no item lies, because loading a file failed or
-     * others were faster, guarded by the lock of `memory`. Their bytes stay taken from the budget:
+    /* Places before `end` where no item lies: of a shared set, because loading a file failed or
+     * others were faster; of another one, because an item was replaced. They are guarded by the lock of `memory`. Their bytes stay taken from the budget:
      * hole_nbytes of them are taken for no item yet, and items take those first. The others are
      * those of items that have taken them, and lie elsewhere or have no place yet. */
     struct psti_cache_run *holes; /* [n_holes] */
@@ -90,6 +92,9 @@ struct psti_cache_set {
     atomic_uint_fast64_t holes_nbytes; /* of all of them */
     atomic_uint_fast64_t hole_nbytes;
     struct psti_cache_extent *extents;
+    /* cache_later.c: items to be replaced, and the readers of items; NULL: none is replaced. */
+    _Atomic(struct psti_cache_queue *) queue;
+    atomic_uint turn, n_readers[2];
     /* bytes taken from the cache's budget, for table, items and reservations */
     atomic_uint_fast64_t nbytes;
     atomic_uint_fast64_t n_items; /* items that the set holds */
@@ -123,6 +128,11 @@ static inline size_t psti_cache_table_nbytes(uint64_t n)
 bool psti_cache_take(struct psti_cache_set *set, uint64_t nbytes);
 /* The same, but frees no set and counts no refusal. */
 bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes);
+/* Takes bytes that holes of the set have taken already. */
+bool psti_cache_take_from_holes(struct psti_cache_set *set, uint64_t nbytes);
+/* Adds at most nbytes to what holes have taken for no item, as far as items took of that. Returns
+ * how many that were. */
+uint64_t psti_cache_give_to_holes(struct psti_cache_set *set, uint64_t nbytes);
 /* Gives bytes back: to holes whose bytes were taken, as long as there are such, else to the budget.
  */
 void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes);
@@ -134,6 +144,11 @@ bool psti_cache_pay_for_holes(struct psti_cache_set *set, uint64_t nbytes);
 bool psti_cache_free_closed(pst_cache *cache);
 /* Frees a set, which no list has any more, and gives its bytes back. */
 void psti_cache_set_free(struct psti_cache_set *set);
+
+/* cache_later.c: the set holds the item with that number from now on. */
+void psti_cache_later_note(struct psti_cache_set *set, uint64_t number);
+/* The set is being freed. */
+void psti_cache_later_close(struct psti_cache_set *set);
 
 /* cache_advise.c: pst_cache_advise for a machine with that memory and that many ranks. */
 struct pst_cache_advice psti_cache_advise(uint64_t dataset_nbytes, uint64_t available_nbytes,
@@ -155,7 +170,10 @@ enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_sh
 /* Finds a place for nbytes in the memory of a set, claimed. `pays`: where no hole is large enough,
  * what was taken from holes is taken from the budget instead. SIZE_MAX: there is no more memory. */
 size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes, bool pays);
-/* Remembers that no item lies there, so that others may. Only of shared sets. */
+/* Takes nbytes from the beginning of the first hole before `before` that is large enough. Returns
+ * its place, or SIZE_MAX if there is no such hole. */
+size_t psti_cache_set_take_hole(struct psti_cache_set *set, size_t nbytes, size_t before);
+/* Remembers that no item lies there, so that others may. */
 void psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache_run *hole);
 /* Returns the item with that number, or NULL if the set does not hold it. */
 const struct psti_cache_item *psti_cache_set_item(struct psti_cache_set *set, uint64_t number);

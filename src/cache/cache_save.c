@@ -163,6 +163,7 @@ static enum pst_status append_set(struct save *save, struct psti_cache_set *set,
     struct psti_cache_block head;
     uint64_t n_numbers = 0, next = 0;
     enum pst_status status = PST_OK;
+    unsigned reader = psti_cache_enter(set);
     psti_format_cache_numbers(&set->shape, &n_numbers);
     for (bool first = true; status == PST_OK; first = false) {
         gather(save, set, n_numbers, &next, &head);
@@ -175,6 +176,7 @@ static enum pst_status append_set(struct save *save, struct psti_cache_set *set,
         if (status == PST_OK)
             status = append_block(save, &head, err);
     }
+    psti_cache_leave(set, reader);
     return status;
 }
 

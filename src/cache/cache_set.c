@@ -1,7 +1,8 @@
 /* cache_set.c - the items of one data set: a table of places, and the memory they lie in.
  *
  * Items are only ever added, one after the other. So an address that was published stays valid as
- * long as the set is open, and asking needs no lock. An entry of the table goes from 0 (the item is
+ * long as the set is open, and asking needs no lock. Only cache_later.c moves items, and keeps an
+ * old address valid until its readers have left. An entry of the table goes from 0 (the item is
  * not here) to 1 (one thread has reserved space), and from 1 to the item's address or back to 0.
  * Items that were read from a file go from 0 to their address at once. In a shared set, whose table
  * other processes read, an entry that found no room goes from 0 to 2, so that readers know it
@@ -88,16 +89,14 @@ enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_sh
     return PST_OK;
 }
 
-/* Takes nbytes from the beginning of the first hole that is large enough. Returns its place, or
- * SIZE_MAX if there is no such hole. */
-static size_t take_hole(struct psti_cache_set *set, size_t nbytes)
+size_t psti_cache_set_take_hole(struct psti_cache_set *set, size_t nbytes, size_t before)
 {
     size_t place = SIZE_MAX;
     pthread_mutex_lock(&set->memory.lock);
     size_t n = atomic_load(&set->n_holes);
     for (size_t i = 0; i < n && place == SIZE_MAX; i++) {
         struct psti_cache_run *hole = &set->holes[i];
-        if (hole->nbytes < nbytes)
+        if (hole->nbytes < nbytes || hole->place >= before)
             continue;
         place = hole->place;
         hole->place += nbytes;
@@ -117,14 +116,40 @@ size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes, bool pays
 {
     size_t place = SIZE_MAX;
     if (atomic_load_explicit(&set->n_holes, memory_order_relaxed) > 0) {
-        place = take_hole(set, nbytes);
+        place = psti_cache_set_take_hole(set, nbytes, SIZE_MAX);
         if (place == SIZE_MAX && pays && !psti_cache_pay_for_holes(set, nbytes))
             return SIZE_MAX;
     }
     return place == SIZE_MAX ? psti_cache_memory_place(&set->memory, &set->end, nbytes) : place;
 }
 
-/* Joins the hole to one that it continues. The lock is held. */
+/* Where an admitted item lies. If items are replaced, it lies behind all others as long as no item
+ * has taken the bytes of a hole: so holes stay free for items that replace others. */
+static size_t place_admitted(struct psti_cache_set *set, size_t nbytes)
+{
+    if (atomic_load_explicit(&set->queue, memory_order_relaxed) &&
+        atomic_load(&set->holes_nbytes) <= atomic_load(&set->hole_nbytes))
+        return psti_cache_memory_place(&set->memory, &set->end, nbytes);
+    return psti_cache_set_place(set, nbytes, true);
+}
+
+/* Joins hole `i` to the one that follows it, if there is one. The lock is held. */
+static void join_holes(struct psti_cache_set *set, size_t i)
+{
+    size_t n = atomic_load(&set->n_holes);
+    for (size_t k = 0; k < n; k++) {
+        struct psti_cache_run *hole = &set->holes[i], *other = &set->holes[k];
+        if (hole->place + hole->nbytes != other->place && other->place + other->nbytes != hole->place)
+            continue;
+        hole->place = hole->place < other->place ? hole->place : other->place;
+        hole->nbytes += other->nbytes;
+        *other = set->holes[n - 1];
+        atomic_store(&set->n_holes, n - 1);
+        return;
+    }
+}
+
+/* Joins the hole to one or two that it continues. The lock is held. */
 static bool extend_hole(struct psti_cache_set *set, const struct psti_cache_run *more)
 {
     size_t n = atomic_load(&set->n_holes);
@@ -134,6 +159,7 @@ static bool extend_hole(struct psti_cache_set *set, const struct psti_cache_run 
             continue;
         hole->place = hole->place < more->place ? hole->place : more->place;
         hole->nbytes += more->nbytes;
+        join_holes(set, i);
         return true;
     }
     return false;
@@ -178,7 +204,8 @@ static atomic_uint_fast64_t *entry_of(struct psti_cache_set *set, uint64_t sampl
 
 const struct psti_cache_item *psti_cache_set_item(struct psti_cache_set *set, uint64_t number)
 {
-    uint_fast64_t found = atomic_load_explicit(&set->table[number], memory_order_acquire);
+    /* In one order with the counts of readers (cache_later.c). */
+    uint_fast64_t found = atomic_load(&set->table[number]);
     return found >= PSTI_CACHE_FIRST ? (const void *)(set->origin + (uintptr_t)found) : NULL;
 }
 
@@ -259,7 +286,7 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
     uint64_t room = 0, reserved = 0;
     psti_format_cache_room(item->nbytes, &room);
     psti_format_cache_room(nbytes, &reserved);
-    size_t place = psti_cache_set_place(set, room, true);
+    size_t place = place_admitted(set, room);
     if (place == SIZE_MAX) {
         psti_cache_give_up(set, sample, i_item, nbytes);
         return false;
@@ -272,6 +299,7 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
     atomic_store_explicit(entry_of(set, sample, i_item), (uintptr_t)kept - set->origin,
                           memory_order_release);
     count_item(set);
+    psti_cache_later_note(set, number_of(set, sample, i_item));
     return true;
 }
 
@@ -284,6 +312,7 @@ bool psti_cache_set_publish(struct psti_cache_set *set, const struct psti_cache_
                                                  memory_order_release, memory_order_relaxed))
         return false;
     count_item(set);
+    psti_cache_later_note(set, item->number);
     return true;
 }
 

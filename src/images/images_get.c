@@ -32,6 +32,7 @@ struct job {
     bool is_recoded, is_wanted;
     bool is_decoded; /* it has a coding of its own: no cache is asked, which would keep it so */
     bool is_stopped; /* the caller's interrupt function ended a wait */
+    unsigned reader; /* of the cache of this process */
     struct psti_images_session *held; /* where `bytes` lie, if the host cache has them */
     struct pst_error *err;
 };
@@ -136,6 +137,8 @@ static bool ask(struct job *job)
     struct psti_cache_span span;
     if ((!images->cache && !images->host_path) || job->item.nbytes == 0 || job->is_decoded)
         return false;
+    if (images->cache)
+        job->reader = psti_cache_enter(images->cache);
     enum psti_cache_answer answer = ask_cache(job, &span);
     job->is_wanted = answer == PSTI_CACHE_ADMIT;
     if (answer == PSTI_CACHE_HIT && take_hit(job, &span)) {
@@ -379,6 +382,8 @@ static enum pst_status make(struct job *job, struct pst_pixels *pixels)
         keep(job);
     else if (job->is_wanted)
         psti_cache_give_up(job->images->cache, job->sample, number_of(job), job->item.nbytes);
+    if (job->images->cache)
+        psti_cache_leave(job->images->cache, job->reader);
     psti_images_host_give(job->images, job->held);
     return status;
 }

@@ -1,0 +1,322 @@
+/* cache_later.c - items that another form replaces after they were kept.
+ *
+ * In: a set whose items were kept as they are stored. Out: the same items in another form, one
+ * after the other, while readers go on. A queue has the numbers of all items that the set holds, in
+ * the order in which they were kept. That is, but for threads that overtake each other, the order
+ * of their addresses. So what the replaced items leave free is one gap that moves through the
+ * memory, and the replacing items lie in it without holes between them. Items that stay as they are
+ * move into the gap, too.
+ *
+ * A replaced item's bytes stay as they are until no reader can have them. Readers count themselves
+ * in one of two counters; `turn` (0 or 1) says in which. A replaced item is free for use once each of the
+ * two counters was seen at 0 after the item's entry had changed: every reader that found the old
+ * entry was counted before it looked, and has left. The turn changes only when the other counter is
+ * 0, so new readers keep none of the two above 0 for ever. */
+#include "cache/cache_int.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define N_RETIRED 128      /* replaced items that readers may still have, at most */
+#define N_AGAIN 16         /* items that found no place, and are tried again */
+#define SPARE_PART 32      /* 1 / SPARE_PART of the cache is room for items on their way */
+#define ADVANCES 2         /* as many turns free what nobody reads */
+
+/* Bytes of a replaced item. */
+struct retired {
+    char *bytes;
+    size_t nbytes;
+};
+
+struct psti_cache_queue {
+    pthread_mutex_t lock;     /* guards the rest, but for n_left as it is read */
+    uint64_t *numbers;        /* [n_numbers] those of items, in the order in which they were kept */
+    uint64_t n_numbers;       /* items that the set may have */
+    uint64_t n_noted, n_next; /* in `numbers`; the next to be given out */
+    uint64_t again[N_AGAIN];  /* [n_again] numbers to be given out again */
+    uint32_t n_again, n_out;  /* n_out: items that were given out and did not come back yet */
+    uint64_t spare, spare_max;         /* bytes of the budget that no item has been promised */
+    struct retired retired[2][N_RETIRED]; /* [turn][n_retired[turn]] */
+    uint32_t n_retired[2];
+    char *swept, *swept_end;           /* retired bytes outside the set's memory, in one run */
+    atomic_uint_fast64_t n_left;       /* items that are in the queue */
+};
+
+static struct psti_cache_queue *queue_of(struct psti_cache_set *set)
+{
+    return atomic_load_explicit(&set->queue, memory_order_acquire);
+}
+
+unsigned psti_cache_enter(struct psti_cache_set *set)
+{
+    if (set->shape.forms == 0 || set->cache->shared)
+        return 0;
+    unsigned turn = atomic_load(&set->turn);
+    atomic_fetch_add(&set->n_readers[turn], 1);
+    return turn + 1;
+}
+
+void psti_cache_leave(struct psti_cache_set *set, unsigned reader)
+{
+    if (reader > 0)
+        atomic_fetch_sub(&set->n_readers[reader - 1], 1);
+}
+
+/* Gives bytes of the budget back: to the spare ones first. The lock is held. */
+static void give(struct psti_cache_set *set, struct psti_cache_queue *queue, uint64_t nbytes)
+{
+    uint64_t wanted = queue->spare_max - queue->spare;
+    uint64_t kept = nbytes < wanted ? nbytes : wanted;
+    queue->spare += kept;
+    psti_cache_return(set, nbytes - kept);
+}
+
+/* Takes bytes for an item: those of holes, those that are free, or spare ones. The lock is held. */
+static bool take(struct psti_cache_set *set, struct psti_cache_queue *queue, uint64_t nbytes)
+{
+    if (psti_cache_take_from_holes(set, nbytes) || psti_cache_take_free(set, nbytes))
+        return true;
+    if (nbytes > queue->spare)
+        return false;
+    queue->spare -= nbytes;
+    return true;
+}
+
+/* Gives the system the pages of items that lie in the memory of a loaded file, where no other item
+ * will lie. Neighbours are swept one after the other, so their common pages are given, too. */
+static void sweep(struct psti_cache_queue *queue, const struct retired *item)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *end = item->bytes + item->nbytes;
+    if (queue->swept_end != item->bytes)
+        queue->swept = item->bytes;
+    queue->swept_end = end;
+    uintptr_t from = psti_round_up((uintptr_t)queue->swept, page), to = (uintptr_t)end / page * page;
+    if (from >= to)
+        return;
+    madvise((void *)from, to - from, MADV_DONTNEED);
+    queue->swept = (char *)to;
+}
+
+/* Nobody reads the item any more. The lock is held. */
+static void release(struct psti_cache_set *set, struct psti_cache_queue *queue,
+                    const struct retired *item)
+{
+    const struct psti_cache_memory *memory = &set->memory;
+    if (item->bytes < memory->bytes || item->bytes >= memory->bytes + memory->capacity) {
+        sweep(queue, item);
+        give(set, queue, item->nbytes);
+        return;
+    }
+    const struct psti_cache_run hole = {(size_t)(item->bytes - memory->bytes), item->nbytes};
+    psti_cache_set_add_hole(set, &hole);
+    uint64_t wanted = queue->spare_max - queue->spare;
+    wanted = wanted < item->nbytes ? wanted : item->nbytes;
+    if (psti_cache_take_from_holes(set, wanted))
+        queue->spare += wanted;
+}
+
+/* Frees what no reader can have, and begins another turn if that is possible. The lock is held. */
+static void advance(struct psti_cache_set *set, struct psti_cache_queue *queue)
+{
+    for (int i = 0; i < ADVANCES && queue->n_retired[0] + queue->n_retired[1] > 0; i++) {
+        unsigned turn = atomic_load(&set->turn), before = turn ^ 1;
+        if (atomic_load(&set->n_readers[before]) != 0)
+            return;
+        for (uint32_t k = 0; k < queue->n_retired[before]; k++)
+            release(set, queue, &queue->retired[before][k]);
+        queue->n_retired[before] = 0;
+        atomic_store(&set->turn, before);
+    }
+}
+
+/* The item was replaced. The lock is held. */
+static void retire(struct psti_cache_set *set, struct psti_cache_queue *queue,
+                   const struct psti_cache_item *item, size_t room)
+{
+    unsigned turn = atomic_load(&set->turn);
+    queue->retired[turn][queue->n_retired[turn]++] =
+        (struct retired){(char *)(uintptr_t)item, room};
+}
+
+static void note(struct psti_cache_queue *queue, uint64_t number)
+{
+    if (queue->n_noted == queue->n_numbers)
+        return;
+    queue->numbers[queue->n_noted++] = number;
+    atomic_fetch_add_explicit(&queue->n_left, 1, memory_order_relaxed);
+}
+
+void psti_cache_later_note(struct psti_cache_set *set, uint64_t number)
+{
+    struct psti_cache_queue *queue = queue_of(set);
+    if (!queue)
+        return;
+    pthread_mutex_lock(&queue->lock);
+    note(queue, number);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool psti_cache_later_open(struct psti_cache_set *set)
+{
+    struct psti_cache_queue *queue = NULL, *none = NULL;
+    uint64_t n = 0;
+    if (set->shape.forms == 0 || set->cache->shared)
+        return false;
+    if (queue_of(set))
+        return true;
+    psti_format_cache_numbers(&set->shape, &n);
+    uint64_t spare = set->cache->limit / SPARE_PART, nbytes = sizeof *queue + n * sizeof n;
+    if (!psti_cache_take(set, nbytes))
+        return false;
+    spare = psti_cache_take_free(set, spare) ? spare : 0;
+    queue = psti_calloc(1, sizeof *queue);
+    if (queue)
+        queue->numbers = psti_alloc_array((size_t)n + 1, sizeof *queue->numbers);
+    if (queue && queue->numbers) {
+        pthread_mutex_init(&queue->lock, NULL);
+        queue->n_numbers = n;
+        queue->spare = spare;
+        queue->spare_max = set->cache->limit / SPARE_PART;
+        pthread_mutex_lock(&queue->lock);
+        bool mine = atomic_compare_exchange_strong(&set->queue, &none, queue);
+        for (uint64_t i = 0; mine && i < n; i++)
+            if (psti_cache_holds(set, i))
+                note(queue, i);
+        pthread_mutex_unlock(&queue->lock);
+        if (mine)
+            return true;
+        pthread_mutex_destroy(&queue->lock);
+    }
+    psti_cache_return(set, nbytes + spare);
+    if (queue)
+        psti_free(queue->numbers);
+    psti_free(queue);
+    return none != NULL;
+}
+
+void psti_cache_later_close(struct psti_cache_set *set)
+{
+    struct psti_cache_queue *queue = queue_of(set);
+    if (!queue)
+        return;
+    pthread_mutex_destroy(&queue->lock);
+    psti_free(queue->numbers);
+    psti_free(queue);
+}
+
+uint64_t psti_cache_later_count(struct psti_cache_set *set)
+{
+    struct psti_cache_queue *queue = queue_of(set);
+    return queue ? atomic_load_explicit(&queue->n_left, memory_order_relaxed) : 0;
+}
+
+bool psti_cache_later_take(struct psti_cache_set *set, struct psti_cache_later *later)
+{
+    struct psti_cache_queue *queue = queue_of(set);
+    bool found = false;
+    if (!queue || psti_cache_later_count(set) == 0)
+        return false;
+    pthread_mutex_lock(&queue->lock);
+    advance(set, queue);
+    bool is_again = queue->n_next == queue->n_noted;
+    if ((!is_again || queue->n_again > 0) &&
+        queue->n_retired[0] + queue->n_retired[1] + queue->n_out < N_RETIRED) {
+        uint64_t number =
+            is_again ? queue->again[queue->n_again - 1] : queue->numbers[queue->n_next];
+        /* Who takes a number out of the queue is the only one who may replace its item. */
+        const struct psti_cache_item *item = psti_cache_set_item(set, number);
+        uint64_t room = 0;
+        psti_format_cache_room(item->nbytes, &room);
+        found = take(set, queue, room);
+        if (found) {
+            *later = (struct psti_cache_later){.number = number,
+                                               .reserved = room,
+                                               .is_again = is_again,
+                                               .span = {item + 1, item->nbytes, item->form}};
+            queue->n_again -= is_again;
+            queue->n_next += !is_again;
+            queue->n_out++;
+            atomic_fetch_sub_explicit(&queue->n_left, 1, memory_order_relaxed);
+        }
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return found;
+}
+
+/* Finds a place for the item: for one that only moves, in a hole before its own place. If no hole
+ * is large enough for another one, spare bytes that are bytes of holes become those again, so that
+ * other spare bytes pay for a place behind all items. The lock is held. */
+static size_t find_place(struct psti_cache_set *set, struct psti_cache_queue *queue,
+                         const struct psti_cache_item *old, bool moves, size_t room)
+{
+    const char *first = set->memory.bytes, *at = (const char *)old;
+    size_t place = moves ? SIZE_MAX : psti_cache_set_take_hole(set, room, SIZE_MAX);
+    if (place != SIZE_MAX)
+        return place;
+    if (!moves) {
+        queue->spare -= psti_cache_give_to_holes(set, queue->spare);
+        return psti_cache_pay_for_holes(set, room)
+                   ? psti_cache_memory_place(&set->memory, &set->end, room)
+                   : SIZE_MAX;
+    }
+    bool is_here = at >= first && at < first + set->memory.capacity;
+    return psti_cache_set_take_hole(set, room, is_here ? (size_t)(at - first) : SIZE_MAX);
+}
+
+/* Copies the item to its place, and shows it instead of the old one. */
+static void show(struct psti_cache_set *set, const struct psti_cache_later *later,
+                 const struct psti_cache_span *item, size_t place)
+{
+    struct psti_cache_item *kept = (void *)(set->memory.bytes + place);
+    *kept = (struct psti_cache_item){
+        .nbytes = item->nbytes, .number = later->number, .form = item->form};
+    memcpy(kept + 1, item->bytes, item->nbytes);
+    atomic_store(&set->table[later->number], (uintptr_t)kept);
+}
+
+enum psti_cache_replaced psti_cache_later_put(struct psti_cache_set *set,
+                                              const struct psti_cache_later *later,
+                                              const struct psti_cache_span *item)
+{
+    struct psti_cache_queue *queue = queue_of(set);
+    const struct psti_cache_item *old = psti_cache_set_item(set, later->number);
+    enum psti_cache_replaced result = item ? PSTI_CACHE_REPLACED : PSTI_CACHE_STAYS;
+    uint64_t reserved = later->reserved, old_room = reserved, room = 0;
+    pthread_mutex_lock(&queue->lock);
+    if (item && (!psti_format_cache_room(item->nbytes, &room) ||
+                 (room > reserved && !take(set, queue, room - reserved)))) {
+        item = NULL;
+        result = PSTI_CACHE_TOO_LONG;
+    }
+    if (!item)
+        psti_format_cache_room(later->span.nbytes, &room);
+    reserved = room > reserved ? room : reserved;
+    size_t place = find_place(set, queue, old, !item, room);
+    pthread_mutex_unlock(&queue->lock);
+    if (place != SIZE_MAX)
+        show(set, later, item ? item : &later->span, place);
+    pthread_mutex_lock(&queue->lock);
+    queue->n_out--;
+    if (place != SIZE_MAX) {
+        retire(set, queue, old, old_room);
+        give(set, queue, reserved - room);
+    } else {
+        give(set, queue, reserved);
+    }
+    if (place == SIZE_MAX && item) {
+        bool again = !later->is_again && queue->n_again < N_AGAIN;
+        result = again ? PSTI_CACHE_AGAIN : PSTI_CACHE_TOO_LONG;
+        if (result == PSTI_CACHE_AGAIN) {
+            queue->again[queue->n_again++] = later->number;
+            atomic_fetch_add_explicit(&queue->n_left, 1, memory_order_relaxed);
+        }
+    }
+    advance(set, queue);
+    pthread_mutex_unlock(&queue->lock);
+    return result;
+}
