@@ -108,6 +108,21 @@ enum pst_cache_form {
     PST_CACHE_FORM_RAW = 4
 };
 
+/* Says when images are re-coded in the form that a cache keeps. */
+enum pst_cache_recode {
+    /* When an item is admitted, by the worker that has just decoded it. */
+    PST_CACHE_RECODE_AT_ONCE = 0,
+    /* When workers have nothing to prepare: the cache keeps an item as it is stored at first, and
+     * the re-coded item takes its place later, in this epoch, between epochs or in a later one. A
+     * worker begins no item while the caller waits for a batch, unless another worker is free. The
+     * cache keeps 1/32 of its bytes as room for items on their way. Batches are the same, to the
+     * bit, whatever was re-coded before. Items with a coding of their own (deflated members of a
+     * zip) are re-coded at once. So are all items if the cache has no room for its list of items,
+     * 8 bytes for each. PST_ERROR_ARGUMENT: there is no cache of this process, or cache_form is
+     * STORED, or with num_workers 0, a fleet, or cache_resolution TRAINING. */
+    PST_CACHE_RECODE_IDLE = 1
+};
+
 /* Says at which resolution a cache keeps images and masks. Batches are the same, to the bit. */
 enum pst_cache_resolution {
     /* As they are stored. */
@@ -370,6 +385,7 @@ struct pst_loader_options {
      * resume needs the same value, whatever its batch_size. */
     uint32_t source_quota;
     enum pst_source_stop source_stop;
+    enum pst_cache_recode cache_recode;
 };
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
@@ -853,6 +869,9 @@ struct pst_loader_stats {
      * before for another item; the number of pages decoded; and the memory of the pages that are
      * kept, which is a part of host_memory. */
     uint64_t n_page_hits, n_pages_decoded, pages_nbytes;
+    /* PST_CACHE_RECODE_IDLE: items of the cache that were not looked at yet, and the time that
+     * workers spent on re-coding others, a part of none of the times above. */
+    uint64_t n_cache_to_recode, cache_recode_ns;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

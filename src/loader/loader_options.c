@@ -50,6 +50,19 @@ static enum pst_status take_cache(const struct pst_loader_options *options, stru
             err, PST_ERROR_ARGUMENT, "loader", "cache_resolution TRAINING is not possible with %s",
             options->fleet ? "a fleet, which has room for no more than the stored bytes"
                            : "batches on a GPU, which decodes whole images");
+    if (options->cache_recode) {
+        const char *why = !options->cache || psti_cache_remote(options->cache)
+                              ? "it needs a cache of this process"
+                          : !options->cache_form ? "cache_form is STORED"
+                          : options->fleet       ? "a fleet gets items when they are admitted"
+                          : options->cache_resolution
+                              ? "with cache_resolution TRAINING the row is made of the picture"
+                          : options->num_workers == 0 ? "no worker has idle time: num_workers is 0"
+                                                      : NULL;
+        if (why)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "cache_recode IDLE is not possible: %s", why);
+    }
     if ((options->cache_plan || options->n_cache_plan) && !options->cache)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_plan is given, but no cache that it is for");

@@ -55,6 +55,7 @@ struct psti_loader_worker {
     int64_t owed_ns;       /* throttle's time of the row being made */
     int64_t hold_until_ns; /* throttle's end time of the row that is held */
     bool starved;          /* the last row failed because the slots' memory is used up */
+    bool later_waits;      /* no item could be re-coded; the next rows must come first */
     bool lacks_scratch;    /* it failed because its decoder got no more memory */
     struct psti_codings *codings;  /* NULL: plan.has_coded is false */
     struct psti_sound_run *sound;  /* made at the first sound */

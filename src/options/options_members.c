@@ -87,6 +87,7 @@ static const struct pst_member options_members[] = {
     COUNT(OPTIONS, n_source_weights, ORDER),
     NUMBER(OPTIONS, source_quota, ORDER),
     ENUM(OPTIONS, source_stop, ORDER, PST_SOURCE_STOP_NEVER),
+    ENUM(OPTIONS, cache_recode, JOB, PST_CACHE_RECODE_IDLE),
 };
 
 static const struct pst_member field_members[] = {

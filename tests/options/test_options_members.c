@@ -194,6 +194,7 @@ static const struct {
     {PST_STRUCT_LOADER_OPTIONS, "cache", "pixels are the same with any cache"},
     {PST_STRUCT_LOADER_OPTIONS, "cache_form", "as cache"},
     {PST_STRUCT_LOADER_OPTIONS, "cache_resolution", "as cache"},
+    {PST_STRUCT_LOADER_OPTIONS, "cache_recode", "as cache"},
     {PST_STRUCT_LOADER_OPTIONS, "cache_plan", "as cache"},
     {PST_STRUCT_LOADER_OPTIONS, "n_cache_plan", "as cache"},
     {PST_STRUCT_LOADER_OPTIONS, "fleet", "as cache"},

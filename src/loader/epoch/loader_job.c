@@ -389,4 +389,6 @@ void psti_loader_job_rows_done(struct psti_loader_worker *worker, struct psti_lo
     job->state = PSTI_LOADER_JOB_WHOLE;
     psti_loader_forms_correct(loader);
     pthread_cond_broadcast(&loader->done);
+    if (loader->kept.later) /* workers that wait may re-code now */
+        pthread_cond_broadcast(loader->work);
 }

@@ -18,6 +18,7 @@ struct psti_loader_queue {
      * worker alone. */
     struct psti_loader_task *free_tasks, *ready, *ready_last, *pending;
     uint32_t n_ready, n_reading, n_busy; /* tasks: read, being read, being filled */
+    uint32_t n_later;                    /* workers that re-code items; n_busy has them, too */
     struct psti_loader_job *ring;        /* [options.prefetch], by step of the queue */
     uint64_t issue_step, row_step;       /* step to start next; step whose rows are handed out */
     uint64_t hinted_window;              /* window of the order whose reads were announced last */

@@ -11,6 +11,7 @@
 #include "loader/epoch/loader_pump.h"
 #include "loader/rows/loader_row.h"
 #include "loader/epoch/loader_run.h"
+#include "loader/tiers/loader_later.h"
 #include "loader/tiers/loader_tier.h"
 #include "loader/epoch/loader_times.h"
 #include "loader/loader_worker.h"
@@ -206,21 +207,27 @@ void psti_loader_run_worker(void *arg)
         bool found = loader->epoch.running &&
                      (loader->in_memory ? take_rows(loader, &work) : take_tasks(loader, &work));
         bool lags = !found && psti_loader_worker_lags(worker);
-        if (!found && !lags) {
+        bool later = !found && !lags && psti_loader_later_may(loader, worker);
+        if (!found && !lags && !later) {
             if (!loader->epoch.closing)
                 psti_loader_times_wait_for_work(loader, &worker->meter);
+            worker->later_waits = false;
             now = 0;
             continue;
         }
         psti_loader_meter_tick_at(loader, now);
         loader->queue.n_busy++;
+        loader->queue.n_later += later;
         pthread_mutex_unlock(loader->lock);
         if (lags)
             psti_loader_worker_catch_up(worker);
+        else if (later)
+            worker->later_waits = !psti_loader_later_do(worker);
         else
             do_work_inside(worker, &work);
         pthread_mutex_lock(loader->lock);
-        if (!lags)
+        loader->queue.n_later -= later;
+        if (found)
             end_work(worker, &work);
         now = psti_loader_meter_tick(loader);
         if (--loader->queue.n_busy == 0 && !loader->epoch.running)

@@ -1,6 +1,6 @@
 /* loader_cache.c - the tier of a cache of this process. The loader asks for an item before it reads
  * it, and stores a copy after it has filled the row. If options.cache_form is for the item, the
- * copy is re-coded first (loader_recode.c).
+ * copy is re-coded first (loader_recode.c), or later (loader_later.c).
  *
  * The pump looks up rows in the order of the epoch, one at a time, and reserves space in the cache
  * as it does so. So the choice of items that a fresh cache takes does not depend on how fast they
@@ -66,13 +66,13 @@ static enum pst_status change(pst_loader *loader, const struct psti_loader_parts
 
 /* Asks for an item of a sample that the plan admits, or only looks for one of another sample. */
 static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_source *source,
+                                  const struct psti_loader_place *place,
                                   struct psti_cache_span *span)
 {
-    struct psti_loader_place place = psti_loader_kept_place(loader, source);
-    struct psti_cache_set *set = loader->tiers.cache[place.i_part];
+    struct psti_cache_set *set = loader->tiers.cache[place->i_part];
     if (!psti_loader_kept_admits(loader, source->sample))
-        return psti_cache_find(set, place.sample, place.i_item, source->stored_nbytes, span);
-    return psti_cache_ask(set, place.sample, place.i_item, source->stored_nbytes, span);
+        return psti_cache_find(set, place->sample, place->i_item, source->stored_nbytes, span);
+    return psti_cache_ask(set, place->sample, place->i_item, source->stored_nbytes, span);
 }
 
 /* Sets data and is_cached, or is_wanted, or neither. If the cache has the item re-coded, sets its
@@ -80,16 +80,20 @@ static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_s
 static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
                                struct pst_error *err)
 {
+    struct psti_loader_place place = psti_loader_kept_place(loader, source);
+    struct psti_cache_set *set = loader->tiers.cache[place.i_part];
     struct psti_cache_span span;
     int64_t start = psti_clock_ns();
+    unsigned reader = psti_cache_enter(set);
     (void)err;
-    switch (ask(loader, source, &span)) {
+    switch (ask(loader, source, &place, &span)) {
     case PSTI_CACHE_HIT:
         if (!psti_loader_kept_take(loader, &span, source))
             break;
         psti_latency_note(&loader->tiers.latency[PST_TIER_MEMORY], span.nbytes,
                           psti_clock_ns() - start);
         psti_loader_kept_count_hit(loader, source, span.nbytes);
+        source->reader = reader;
         return PST_OK;
     case PSTI_CACHE_ADMIT:
         source->is_wanted = true;
@@ -97,6 +101,7 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
     case PSTI_CACHE_PASS:
         break;
     }
+    psti_cache_leave(set, reader);
     atomic_fetch_add_explicit(&loader->tiers.n_misses, 1, memory_order_relaxed);
     return PST_OK;
 }
@@ -137,7 +142,8 @@ bool psti_loader_cache_store(pst_loader *loader, uint64_t sample, uint32_t i_ite
                            item);
 }
 
-/* Gives up the reservations of items that are still wanted. */
+/* Gives up the reservations of items that are still wanted, and the bytes of those that were hits.
+ */
 static void release(pst_loader *loader, struct psti_loader_items *items)
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
@@ -147,6 +153,11 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
                                       psti_loader_kept_number(loader, source),
                                       source->stored_nbytes);
         source->is_wanted = false;
+        if (source->reader == 0)
+            continue;
+        psti_cache_leave(loader->tiers.cache[psti_loader_kept_place(loader, source).i_part],
+                         source->reader);
+        source->reader = 0;
     }
 }
 

@@ -5,6 +5,7 @@
  * that has the row; no locks. */
 #include "loader/tiers/loader_kept.h"
 
+#include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 
 #include "dataset/dataset.h"
@@ -108,6 +109,18 @@ void psti_loader_kept_as_stored(struct psti_loader_copy *copy)
     copy->item = copy->stored;
     if (copy->result == PSTI_RECODE_DONE)
         copy->result = PSTI_RECODE_FAILED;
+}
+
+void psti_loader_kept_count_recoded(pst_loader *loader, const struct psti_loader_copy *copy)
+{
+    if (copy->result == PSTI_RECODE_FAILED)
+        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
+    if (copy->result != PSTI_RECODE_DONE)
+        return;
+    atomic_fetch_add_explicit(&loader->tiers.n_recoded, 1, memory_order_relaxed);
+    if (copy->item.nbytes < copy->stored.nbytes)
+        atomic_fetch_add_explicit(&loader->tiers.nbytes_saved,
+                                  copy->stored.nbytes - copy->item.nbytes, memory_order_relaxed);
 }
 
 void psti_loader_kept_stats(const pst_loader *loader, const struct pst_cache_stats *cache,

@@ -22,6 +22,7 @@ struct psti_loader_kept {
     uint64_t key;                   /* of the cache's set: recode_key, or training->key */
     uint8_t *plan;                  /* [n_samples] not 0: the cache admits the sample; NULL: all */
     uint64_t recode_nbytes;         /* memory of each thread for re-coding */
+    bool later; /* the cache keeps images as they are stored; they are re-coded later */
 };
 
 /* What is kept of an item. */
@@ -43,6 +44,8 @@ bool psti_loader_kept_admits(const pst_loader *loader, uint64_t sample);
 /* Points the source to what a cache or the fleet has. False: the item cannot be this loader's. */
 bool psti_loader_kept_take(const pst_loader *loader, const struct psti_cache_span *span,
                            struct psti_loader_source *source);
+/* Counts what became of the copy's item. */
+void psti_loader_kept_count_recoded(pst_loader *loader, const struct psti_loader_copy *copy);
 /* A cache had the item that the source points to, of nbytes. */
 void psti_loader_kept_count_hit(pst_loader *loader, const struct psti_loader_source *source,
                                 uint64_t nbytes);

@@ -59,12 +59,12 @@ static const struct psti_training_field *rule_of(const struct psti_loader_worker
 
 /* Returns tools for re-coding item i_item. Their limit of memory is what the row's other kept
  * pictures leave. */
-static struct psti_recode_tools tools_of(struct psti_loader_worker *worker, int i_item)
+static struct psti_recode_tools tools_of(struct psti_loader_worker *worker, uint32_t i_item)
 {
     const pst_loader *loader = worker->loader;
     uint64_t held = 0;
     for (uint32_t i = 0; worker->pictures && i < loader->plan.n_items; i++)
-        held += (int)i == i_item ? 0 : worker->pictures[i].capacity;
+        held += i == i_item ? 0 : worker->pictures[i].capacity;
     return (struct psti_recode_tools){
         .decoder = give_decoder,
         .ctx = worker,
@@ -81,7 +81,7 @@ static enum psti_recode_result make_smaller(struct psti_loader_worker *worker,
     const struct psti_training_field *how = rule_of(worker, field);
     if (!how)
         return PSTI_RECODE_NOT_FOR;
-    const struct psti_training_tools tools = {.recode = tools_of(worker, field->i_item),
+    const struct psti_training_tools tools = {.recode = tools_of(worker, (uint32_t)field->i_item),
                                               .run = give_run,
                                               .is_turned =
                                                   how->may_turn && is_turned(worker, field, image)};
@@ -130,7 +130,7 @@ static enum psti_recode_result take_ahead(struct psti_loader_worker *worker,
                                           struct psti_recoded *recoded)
 {
     const struct psti_training *rule = worker->loader->kept.training;
-    const struct psti_recode_tools tools = tools_of(worker, field->i_item);
+    const struct psti_recode_tools tools = tools_of(worker, (uint32_t)field->i_item);
     if (rule->form != PST_CACHE_FORM_RAW)
         return psti_loader_training_encode(&tools, rule->form, picture->bytes, out, recoded) ==
                        PST_OK
@@ -141,6 +141,34 @@ static enum psti_recode_result take_ahead(struct psti_loader_worker *worker,
     *recoded =
         (struct psti_recoded){out->bytes, psti_loader_training_nbytes(out->bytes), PST_FORM_RAW};
     return PSTI_RECODE_DONE;
+}
+
+/* Re-codes the bytes whole. i_item: the item of the row that they are of; UINT32_MAX: of no row. */
+static enum psti_recode_result recode_whole(struct psti_loader_worker *worker, uint32_t i_field,
+                                            uint32_t i_item,
+                                            const struct psti_loader_source *source,
+                                            struct psti_buffer *out, struct psti_recoded *recoded)
+{
+    uint64_t key = worker->loader->kept.recode_key;
+    if (!psti_recode_has_field(key, i_field))
+        return PSTI_RECODE_NOT_FOR;
+    const struct psti_recode_tools tools = tools_of(worker, i_item);
+    const struct psti_recode_source image = image_of(source);
+    return psti_decode_recode(&tools, psti_recode_form(key), &image, out, recoded);
+}
+
+enum psti_recode_result psti_loader_recode_later(struct psti_loader_worker *worker,
+                                                 uint32_t i_field,
+                                                 const struct psti_loader_source *source,
+                                                 struct psti_buffer *out,
+                                                 struct psti_cache_span *item)
+{
+    struct psti_recoded recoded;
+    enum psti_recode_result result =
+        recode_whole(worker, i_field, UINT32_MAX, source, out, &recoded);
+    if (result == PSTI_RECODE_DONE)
+        *item = (struct psti_cache_span){recoded.bytes, recoded.nbytes, (uint8_t)recoded.form};
+    return result;
 }
 
 enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
@@ -158,12 +186,10 @@ enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
         result = take_ahead(worker, field, picture, out, &recoded);
     else if (loader->kept.training)
         result = make_smaller(worker, field, loader->kept.training->form, &image, out, &recoded);
-    if (result == PSTI_RECODE_NOT_FOR &&
-        psti_recode_has_field(loader->kept.recode_key, field->i_field)) {
-        const struct psti_recode_tools tools = tools_of(worker, field->i_item);
+    if (result == PSTI_RECODE_NOT_FOR) {
         bit = 0;
-        result = psti_decode_recode(&tools, psti_recode_form(loader->kept.recode_key), &image, out,
-                                    &recoded);
+        result = recode_whole(worker, field->i_field, (uint32_t)field->i_item, source, out,
+                              &recoded);
     }
     if (result == PSTI_RECODE_DONE)
         *item = (struct psti_cache_span){recoded.bytes, recoded.nbytes,

@@ -137,7 +137,7 @@ struct psti_loader_tiers {
     uint32_t i_member; /* of the shelf */
     /* Any thread counts: */
     atomic_uint_fast64_t n_hits, n_training_hits, nbytes_hit, n_misses;
-    atomic_uint_fast64_t n_recoded, nbytes_saved;
+    atomic_uint_fast64_t n_recoded, nbytes_saved, later_ns;
     atomic_uint_fast64_t n_fetched, nbytes_fetched;
 };
 

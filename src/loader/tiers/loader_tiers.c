@@ -5,9 +5,9 @@
 #include "loader/tiers/loader_tier.h"
 
 #include "loader/tiers/loader_cache_choice.h"
-#include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 #include "loader/tiers/loader_kept.h"
+#include "loader/tiers/loader_later.h"
 #include "loader/tiers/loader_noted.h"
 #include "loader/tiers/loader_recode.h"
 #include "loader/loader_worker.h"
@@ -51,6 +51,8 @@ enum pst_status psti_loader_tiers_open(pst_loader *loader, const struct psti_loa
     }
     if (status == PST_OK)
         psti_loader_noted_open(loader);
+    if (status == PST_OK)
+        psti_loader_later_open(loader);
     return status;
 }
 
@@ -80,6 +82,7 @@ enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *e
         loader->kept.parts = parts;
     }
     psti_loader_parts_clear(status == PST_OK ? &former : &parts);
+    psti_loader_later_open(loader);
     return status;
 }
 
@@ -204,9 +207,10 @@ enum pst_status psti_loader_tiers_await(struct psti_loader_worker *worker,
     return status;
 }
 
-/* Makes the copy of an item: re-coded if its field is to be and its form allows that. */
+/* Makes the copy of an item: re-coded if its field is to be and its form allows that, unless it
+ * waits for that. */
 static void copy_item(struct psti_loader_worker *worker, const struct psti_loader_source *source,
-                      struct psti_loader_copy *copy)
+                      bool waits, struct psti_loader_copy *copy)
 {
     *copy = (struct psti_loader_copy){
         .stored = {source->data, source->item.nbytes, PSTI_CACHE_AS_STORED},
@@ -218,21 +222,9 @@ static void copy_item(struct psti_loader_worker *worker, const struct psti_loade
         copy->stored = (struct psti_cache_span){source->buffer, source->fleet_nbytes,
                                                 (uint8_t)source->item.form};
     copy->item = copy->stored;
-    if (!source->is_recoded)
+    if (!source->is_recoded && !waits)
         copy->result =
             psti_loader_recode(worker, source->field, source, &copy->buffer, &copy->item);
-}
-
-static void count_recoded(pst_loader *loader, const struct psti_loader_copy *copy)
-{
-    if (copy->result == PSTI_RECODE_FAILED)
-        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
-    if (copy->result != PSTI_RECODE_DONE)
-        return;
-    atomic_fetch_add_explicit(&loader->tiers.n_recoded, 1, memory_order_relaxed);
-    if (copy->item.nbytes < copy->stored.nbytes)
-        atomic_fetch_add_explicit(&loader->tiers.nbytes_saved,
-                                  copy->stored.nbytes - copy->item.nbytes, memory_order_relaxed);
 }
 
 bool psti_loader_tiers_may_keep(const pst_loader *loader)
@@ -250,11 +242,13 @@ void psti_loader_tiers_keep(struct psti_loader_worker *worker, struct psti_loade
         struct psti_loader_copy copy;
         if (!sources[i].is_wanted && !sources[i].is_offered)
             continue;
-        copy_item(worker, &sources[i], &copy);
+        bool waits = psti_loader_later_waits(loader, &sources[i]);
+        copy_item(worker, &sources[i], waits, &copy);
         for (uint32_t k = loader->tiers.n; k-- > 0;)
             if (loader->tiers.ops[k]->keep)
                 loader->tiers.ops[k]->keep(loader, &sources[i], &copy);
-        count_recoded(loader, &copy);
+        if (!waits)
+            psti_loader_kept_count_recoded(loader, &copy);
         psti_buffer_free(&copy.buffer);
     }
 }
@@ -277,6 +271,7 @@ void psti_loader_tiers_stats(const pst_loader *loader, struct pst_loader_stats *
     stats->n_cache_recoded = atomic_load(&loader->tiers.n_recoded);
     stats->nbytes_cache_saved = atomic_load(&loader->tiers.nbytes_saved);
     stats->n_cache_not_recoded = atomic_load(&loader->meters.fallbacks[PST_FALLBACK_CACHE_FORM]);
+    psti_loader_later_stats(loader, stats);
     for (uint32_t i = 0; i < loader->tiers.n; i++)
         if (loader->tiers.ops[i]->stats)
             loader->tiers.ops[i]->stats(loader, stats);

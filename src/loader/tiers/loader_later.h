@@ -1,0 +1,26 @@
+/* loader_later.h - re-codes items of the cache after they were kept (PST_CACHE_RECODE_IDLE). */
+#ifndef PST_LOADER_LOADER_LATER_H
+#define PST_LOADER_LOADER_LATER_H
+
+#include "loader/loader.h"
+
+#include <penstock/loader.h>
+
+#include <stdbool.h>
+
+struct psti_loader_worker;
+struct psti_loader_source;
+
+/* The cache is open. The caller's thread, while no worker runs. */
+void psti_loader_later_open(pst_loader *loader);
+/* True if the item is kept as it is stored now, and re-coded later. Any thread. */
+bool psti_loader_later_waits(const pst_loader *loader, const struct psti_loader_source *source);
+/* True if a worker that found nothing to prepare may re-code an item now. The lock is held. */
+bool psti_loader_later_may(const pst_loader *loader, const struct psti_loader_worker *worker);
+/* Re-codes one item of the cache, on a worker. False: there was none to re-code now. Without the
+ * lock. */
+bool psti_loader_later_do(struct psti_loader_worker *worker);
+/* Adds what was done to the counts. Any thread. */
+void psti_loader_later_stats(const pst_loader *loader, struct pst_loader_stats *stats);
+
+#endif
