@@ -563,7 +563,7 @@ static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *s
         NUMBER(n_form_rows_other),  NUMBER(n_form_corrections),   NUMBER(n_cache_training_hits),
         NUMBER(n_merged_reads),     NUMBER(nbytes_gap),           NUMBER(n_ordered_reads),
         NUMBER(n_unchecked),        NUMBER(n_page_hits),          NUMBER(n_pages_decoded),
-        NUMBER(pages_nbytes)};
+        NUMBER(pages_nbytes),       NUMBER(n_cache_to_recode),    NUMBER(cache_recode_ns)};
 #undef NUMBER
     int status = dict == NULL ? -1 : 0;
     for (size_t i = 0; status == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)

@@ -6,6 +6,7 @@ import os
 import pickle
 import resource
 import stat
+import time
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,31 @@ def test_recoded_jpegs_give_the_same_batches(kind, folder, tmp_path):
             assert recoded.stats()["fallbacks"].get("cache_form", 0) == use["not_recoded"]
         assert use["used"] < stored.stats()["cache"]["used"]
         assert stored.stats()["cache"]["recoded"] == stored.stats()["cache"]["not_recoded"] == 0
+
+
+def test_idle_workers_recode_and_batches_stay_the_same(folder):
+    source = ps.Dataset(folder)
+    use = ps.CacheUse("64MiB", form="pli-jpeg", recode="idle")
+    with make(source) as plain, make(source, cache=use) as later:
+        for number in range(3):
+            for want, got in zip(epoch(plain), epoch(later), strict=True):
+                np.testing.assert_array_equal(got, want)
+            assert later.stats()["cache"]["hits"] == number * len(source)
+            for _ in range(3000):  # between epochs, too
+                found = later.stats()["cache"]
+                if found["recoded"] + found["not_recoded"] == count_jpegs(folder):
+                    break
+                time.sleep(0.01)
+        found = later.stats()["cache"]
+        assert found["recoded"] + found["not_recoded"] == count_jpegs(folder) > 0
+        assert found["recoded"] > 0 and found["nbytes_saved"] > 0 and found["recode_seconds"] > 0
+        assert found["to_recode"] == 0
+    for wrong, text in (("stored", "cache_form is STORED"), ("pli", "num_workers is 0")):
+        with pytest.raises(ps.errors.ArgumentError, match=text):
+            options = {"num_workers": 0} if wrong == "pli" else {}
+            ps.Loader(source, batch_size=4, cache=ps.CacheUse("64MiB", form=wrong, recode="idle"), **options)
+    with pytest.raises(ps.errors.ArgumentError, match="CacheUse.recode"):
+        make(source, cache=ps.CacheUse("64MiB", form="pli", recode="later"))
 
 
 @pytest.mark.parametrize("form", ["pli", "pli-fast", "raw"])

@@ -100,12 +100,19 @@ class CacheUse:
             the path of such an array in numpy's format (.npy). None: all, in the order in which they are read; with a
             ``plan``, those that it caches, which are chosen anew for this data set, the same in all processes
             (:meth:`Plan.cache_plan`).
+        recode: when images are re-coded in ``form``. "at-once": when they are admitted, which makes the first epoch long.
+            "idle": the cache keeps them as they are stored at first, and workers that have nothing to prepare re-code
+            them: while they wait for the training, between epochs, and in later epochs until all are done. The batches
+            are the same to the bit, whatever was re-coded before. The cache keeps 1/32 of its bytes as room for it.
+            ``stats()["cache"]`` counts in ``to_recode`` the items that still wait. Only with a cache of this process,
+            at least one worker, a ``form`` other than "stored" and ``resolution`` "full", and without a fleet.
     """
 
     cache: _cache.Cache | int | str | None = "auto"
     form: str = "stored"
     resolution: str = "full"
     admit: Any = None
+    recode: str = "at-once"
 
 
 @dataclass(frozen=True)

@@ -379,7 +379,7 @@ class Loader(tickets.LikeDataLoader):
             options["fleet"] = self._fleet._open()
         if self._cache is None and self._cache_choice:  # "auto" chose no cache
             options.pop("cache_plan", None)
-            del options["cache_resolution"]
+            del options["cache_resolution"], options["cache_recode"]
             if self._fleet is None:
                 del options["cache_form"]
         return _native.Loader(self._dataset._native, options)

@@ -31,6 +31,7 @@ STORAGES = ("auto", "threads", "uring", "memory")
 PAGE_CACHES = ("keep", "drop", "direct")
 CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
 CACHE_RESOLUTIONS = ("full", "training")
+CACHE_RECODES = ("at-once", "idle")
 
 
 def add_bad_samples(given: Mapping[str, Any], options: dict[str, Any]) -> None:
@@ -275,6 +276,7 @@ def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[st
         "page_cache": _options.choice("Reading.page_cache", given["page_cache"], PAGE_CACHES),
         "cache_form": _options.choice("CacheUse.form", given["cache_form"], CACHE_FORMS),
         "cache_resolution": _options.choice("CacheUse.resolution", given["cache_resolution"], CACHE_RESOLUTIONS),
+        "cache_recode": _options.choice("CacheUse.recode", given["cache_recode"], CACHE_RECODES),
         "throttle_bytes_per_second": float(throttle[0]),
         "throttle_latency_seconds": float(throttle[1]),
         "throttle_requests": _options.count("Reading.throttle[2]", tuple(throttle)[-1], 0, 256) if len(throttle) == 3 else 0,

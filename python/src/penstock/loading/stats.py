@@ -70,7 +70,8 @@ class CacheStats(TypedDict):
     the training size.
     For a form other than "stored", recoded: images that this loader, or the host service because of it, re-coded;
     nbytes_saved: by how many bytes those became smaller that did; not_recoded: images that were kept as they are stored
-    although the form is for them.
+    although the form is for them. With ``CacheUse(recode="idle")``, to_recode: items of the cache that were not looked at
+    yet; recode_seconds: what workers spent on it in all.
     Of the host cache, limit and items are the service's, used is what this data set takes; fetched: the misses that the
     service read for this loader, nbytes_fetched: their stored bytes.
     """
@@ -88,6 +89,8 @@ class CacheStats(TypedDict):
     recoded: int
     nbytes_saved: int
     not_recoded: int
+    to_recode: int
+    recode_seconds: float
     fetched: int
     nbytes_fetched: int
 
@@ -462,6 +465,8 @@ def _cache(raw: dict[str, Any], kept: tuple[str, str, str]) -> CacheStats:
         "recoded": raw["n_cache_recoded"],
         "nbytes_saved": raw["nbytes_cache_saved"],
         "not_recoded": raw["n_cache_not_recoded"],
+        "to_recode": raw["n_cache_to_recode"],
+        "recode_seconds": raw["cache_recode_ns"] * 1e-9,
         "fetched": raw["n_cache_fetched"],
         "nbytes_fetched": raw["nbytes_cache_fetched"],
     }
