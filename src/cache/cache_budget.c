@@ -63,7 +63,8 @@ bool psti_cache_pay_for_holes(struct psti_cache_set *set, uint64_t nbytes)
         atomic_fetch_add_explicit(&set->nbytes, given, memory_order_relaxed);
         return true;
     }
-    (void)psti_cache_take_from_holes(set, given); /* another item may have taken them, and pays as well */
+    /* Another item may have taken them, and pays as well. */
+    (void)psti_cache_take_from_holes(set, given);
     return false;
 }
 

@@ -83,8 +83,8 @@ struct psti_cache_set {
     struct psti_cache_memory memory;
     atomic_size_t end; /* end of the used part of `memory` */
     /* Places before `end` where no item lies: of a shared set, because loading a file failed or
-     * others were faster; of another one, because an item was replaced. They are guarded by the lock of `memory`. Their bytes stay taken from the budget:
-     * hole_nbytes of them are taken for no item yet, and items take those first. The others are
+     * others were faster; of another one, because an item was replaced. They are guarded by the
+     * lock of `memory`. Their bytes stay taken from the budget: hole_nbytes of them are taken for no item yet, and items take those first. The others are
      * those of items that have taken them, and lie elsewhere or have no place yet. */
     struct psti_cache_run *holes; /* [n_holes] */
     atomic_size_t n_holes;
@@ -145,7 +145,7 @@ bool psti_cache_free_closed(pst_cache *cache);
 /* Frees a set, which no list has any more, and gives its bytes back. */
 void psti_cache_set_free(struct psti_cache_set *set);
 
-/* cache_later.c: the set holds the item with that number from now on. */
+/* cache_queue.c: the set holds the item with that number from now on. */
 void psti_cache_later_note(struct psti_cache_set *set, uint64_t number);
 /* The set is being freed. */
 void psti_cache_later_close(struct psti_cache_set *set);

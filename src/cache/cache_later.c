@@ -8,11 +8,12 @@
  * move into the gap, too.
  *
  * A replaced item's bytes stay as they are until no reader can have them. Readers count themselves
- * in one of two counters; `turn` (0 or 1) says in which. A replaced item is free for use once each of the
- * two counters was seen at 0 after the item's entry had changed: every reader that found the old
- * entry was counted before it looked, and has left. The turn changes only when the other counter is
- * 0, so new readers keep none of the two above 0 for ever. */
+ * in one of two counters; `turn` (0 or 1) says in which. A replaced item is free for use once each
+ * of the two counters was seen at 0 after the item's entry had changed: every reader that found the
+ * old entry was counted before it looked, and has left. The turn changes only when the other
+ * counter is 0, so new readers keep none of the two above 0 for ever. */
 #include "cache/cache_int.h"
+#include "cache/cache_queue.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -21,35 +22,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define N_RETIRED 128      /* replaced items that readers may still have, at most */
-#define N_AGAIN 16         /* items that found no place, and are tried again */
-#define SPARE_PART 32      /* 1 / SPARE_PART of the cache is room for items on their way */
-#define ADVANCES 2         /* as many turns free what nobody reads */
-
-/* Bytes of a replaced item. */
-struct retired {
-    char *bytes;
-    size_t nbytes;
-};
-
-struct psti_cache_queue {
-    pthread_mutex_t lock;     /* guards the rest, but for n_left as it is read */
-    uint64_t *numbers;        /* [n_numbers] those of items, in the order in which they were kept */
-    uint64_t n_numbers;       /* items that the set may have */
-    uint64_t n_noted, n_next; /* in `numbers`; the next to be given out */
-    uint64_t again[N_AGAIN];  /* [n_again] numbers to be given out again */
-    uint32_t n_again, n_out;  /* n_out: items that were given out and did not come back yet */
-    uint64_t spare, spare_max;         /* bytes of the budget that no item has been promised */
-    struct retired retired[2][N_RETIRED]; /* [turn][n_retired[turn]] */
-    uint32_t n_retired[2];
-    char *swept, *swept_end;           /* retired bytes outside the set's memory, in one run */
-    atomic_uint_fast64_t n_left;       /* items that are in the queue */
-};
-
-static struct psti_cache_queue *queue_of(struct psti_cache_set *set)
-{
-    return atomic_load_explicit(&set->queue, memory_order_acquire);
-}
+#define SPARE_PART 32 /* 1 / SPARE_PART of the cache is room for items on their way */
+#define ADVANCES 2    /* as many turns free what nobody reads */
 
 unsigned psti_cache_enter(struct psti_cache_set *set)
 {
@@ -88,14 +62,15 @@ static bool take(struct psti_cache_set *set, struct psti_cache_queue *queue, uin
 
 /* Gives the system the pages of items that lie in the memory of a loaded file, where no other item
  * will lie. Neighbours are swept one after the other, so their common pages are given, too. */
-static void sweep(struct psti_cache_queue *queue, const struct retired *item)
+static void sweep(struct psti_cache_queue *queue, const struct psti_cache_retired *item)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *end = item->bytes + item->nbytes;
     if (queue->swept_end != item->bytes)
         queue->swept = item->bytes;
     queue->swept_end = end;
-    uintptr_t from = psti_round_up((uintptr_t)queue->swept, page), to = (uintptr_t)end / page * page;
+    uintptr_t from = psti_round_up((uintptr_t)queue->swept, page);
+    uintptr_t to = (uintptr_t)end / page * page;
     if (from >= to)
         return;
     madvise((void *)from, to - from, MADV_DONTNEED);
@@ -104,7 +79,7 @@ static void sweep(struct psti_cache_queue *queue, const struct retired *item)
 
 /* Nobody reads the item any more. The lock is held. */
 static void release(struct psti_cache_set *set, struct psti_cache_queue *queue,
-                    const struct retired *item)
+                    const struct psti_cache_retired *item)
 {
     const struct psti_cache_memory *memory = &set->memory;
     if (item->bytes < memory->bytes || item->bytes >= memory->bytes + memory->capacity) {
@@ -140,25 +115,7 @@ static void retire(struct psti_cache_set *set, struct psti_cache_queue *queue,
 {
     unsigned turn = atomic_load(&set->turn);
     queue->retired[turn][queue->n_retired[turn]++] =
-        (struct retired){(char *)(uintptr_t)item, room};
-}
-
-static void note(struct psti_cache_queue *queue, uint64_t number)
-{
-    if (queue->n_noted == queue->n_numbers)
-        return;
-    queue->numbers[queue->n_noted++] = number;
-    atomic_fetch_add_explicit(&queue->n_left, 1, memory_order_relaxed);
-}
-
-void psti_cache_later_note(struct psti_cache_set *set, uint64_t number)
-{
-    struct psti_cache_queue *queue = queue_of(set);
-    if (!queue)
-        return;
-    pthread_mutex_lock(&queue->lock);
-    note(queue, number);
-    pthread_mutex_unlock(&queue->lock);
+        (struct psti_cache_retired){(char *)(uintptr_t)item, room};
 }
 
 bool psti_cache_later_open(struct psti_cache_set *set)
@@ -167,7 +124,7 @@ bool psti_cache_later_open(struct psti_cache_set *set)
     uint64_t n = 0;
     if (set->shape.forms == 0 || set->cache->shared)
         return false;
-    if (queue_of(set))
+    if (psti_cache_queue_of(set))
         return true;
     psti_format_cache_numbers(&set->shape, &n);
     uint64_t spare = set->cache->limit / SPARE_PART, nbytes = sizeof *queue + n * sizeof n;
@@ -186,7 +143,7 @@ bool psti_cache_later_open(struct psti_cache_set *set)
         bool mine = atomic_compare_exchange_strong(&set->queue, &none, queue);
         for (uint64_t i = 0; mine && i < n; i++)
             if (psti_cache_holds(set, i))
-                note(queue, i);
+                psti_cache_queue_note(queue, i);
         pthread_mutex_unlock(&queue->lock);
         if (mine)
             return true;
@@ -199,25 +156,9 @@ bool psti_cache_later_open(struct psti_cache_set *set)
     return none != NULL;
 }
 
-void psti_cache_later_close(struct psti_cache_set *set)
-{
-    struct psti_cache_queue *queue = queue_of(set);
-    if (!queue)
-        return;
-    pthread_mutex_destroy(&queue->lock);
-    psti_free(queue->numbers);
-    psti_free(queue);
-}
-
-uint64_t psti_cache_later_count(struct psti_cache_set *set)
-{
-    struct psti_cache_queue *queue = queue_of(set);
-    return queue ? atomic_load_explicit(&queue->n_left, memory_order_relaxed) : 0;
-}
-
 bool psti_cache_later_take(struct psti_cache_set *set, struct psti_cache_later *later)
 {
-    struct psti_cache_queue *queue = queue_of(set);
+    struct psti_cache_queue *queue = psti_cache_queue_of(set);
     bool found = false;
     if (!queue || psti_cache_later_count(set) == 0)
         return false;
@@ -225,7 +166,7 @@ bool psti_cache_later_take(struct psti_cache_set *set, struct psti_cache_later *
     advance(set, queue);
     bool is_again = queue->n_next == queue->n_noted;
     if ((!is_again || queue->n_again > 0) &&
-        queue->n_retired[0] + queue->n_retired[1] + queue->n_out < N_RETIRED) {
+        queue->n_retired[0] + queue->n_retired[1] + queue->n_out < PSTI_CACHE_RETIRED) {
         uint64_t number =
             is_again ? queue->again[queue->n_again - 1] : queue->numbers[queue->n_next];
         /* Who takes a number out of the queue is the only one who may replace its item. */
@@ -283,7 +224,7 @@ enum psti_cache_replaced psti_cache_later_put(struct psti_cache_set *set,
                                               const struct psti_cache_later *later,
                                               const struct psti_cache_span *item)
 {
-    struct psti_cache_queue *queue = queue_of(set);
+    struct psti_cache_queue *queue = psti_cache_queue_of(set);
     const struct psti_cache_item *old = psti_cache_set_item(set, later->number);
     enum psti_cache_replaced result = item ? PSTI_CACHE_REPLACED : PSTI_CACHE_STAYS;
     uint64_t reserved = later->reserved, old_room = reserved, room = 0;
@@ -309,7 +250,7 @@ enum psti_cache_replaced psti_cache_later_put(struct psti_cache_set *set,
         give(set, queue, reserved);
     }
     if (place == SIZE_MAX && item) {
-        bool again = !later->is_again && queue->n_again < N_AGAIN;
+        bool again = !later->is_again && queue->n_again < PSTI_CACHE_AGAIN_MAX;
         result = again ? PSTI_CACHE_AGAIN : PSTI_CACHE_TOO_LONG;
         if (result == PSTI_CACHE_AGAIN) {
             queue->again[queue->n_again++] = later->number;

@@ -139,7 +139,8 @@ static void join_holes(struct psti_cache_set *set, size_t i)
     size_t n = atomic_load(&set->n_holes);
     for (size_t k = 0; k < n; k++) {
         struct psti_cache_run *hole = &set->holes[i], *other = &set->holes[k];
-        if (hole->place + hole->nbytes != other->place && other->place + other->nbytes != hole->place)
+        if (hole->place + hole->nbytes != other->place &&
+            other->place + other->nbytes != hole->place)
             continue;
         hole->place = hole->place < other->place ? hole->place : other->place;
         hole->nbytes += other->nbytes;

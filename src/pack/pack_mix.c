@@ -1,5 +1,5 @@
-/* pack_mix.c - reads a plan file (docs/format-plan.md): the classes of samples and how shares of them are
- * stored.
+/* pack_mix.c - reads a plan file (docs/format-plan.md): the classes of samples and how shares of
+ * them are stored.
  *
  * In: JSON that nobody vouches for. Out: checked classes and ways. format/ proves first that the
  * whole text is JSON, so that finding values afterwards cannot run beyond its end. The members that

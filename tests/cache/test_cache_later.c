@@ -14,7 +14,10 @@
 
 enum { N = 600, NBYTES_MAX = 9000, FORM = 7, MIB = 1 << 20, N_THREADS = 6, N_ROUNDS = 12 };
 
-static uint64_t nbytes_of(uint64_t sample) { return NBYTES_MAX / 2 + sample * 7919 % (NBYTES_MAX / 2); }
+static uint64_t nbytes_of(uint64_t sample)
+{
+    return NBYTES_MAX / 2 + sample * 7919 % (NBYTES_MAX / 2);
+}
 /* The replacing item is a tenth shorter. Every 16th item stays as it is. */
 static uint64_t short_of(uint64_t sample) { return nbytes_of(sample) * 9 / 10; }
 static bool stays(uint64_t sample) { return sample % 16 == 5; }

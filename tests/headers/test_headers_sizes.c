@@ -33,7 +33,7 @@
     X(pst_loader_state, 56) \
     X(pst_loader_settings, 24) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 1912) \
+    X(pst_loader_stats, 1928) \
     X(pst_stage_clock, 64) \
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \
@@ -67,8 +67,8 @@
     X(pst_progress, 64) \
     X(pst_pack_options, 152) \
     X(pst_pack_report, 160) \
-    X(pst_verify_options, 56) \
-    X(pst_verify_report, 32) \
+    X(pst_verify_options, 64) \
+    X(pst_verify_report, 72) \
     X(pst_pixels, 48) \
     X(pst_pli_encode_options, 40) \
     X(pst_pli_info, 160) \

@@ -36,7 +36,8 @@ static int set_up(void **state)
     snprintf(path, sizeof path, "%s/mixed", directory);
     assert_int_equal(mkdir(path, 0700), 0);
     for (uint32_t i = 0; i < N; i++) {
-        static const struct png_spec png = {.height = 90, .width = 110, .colour_type = 2, .depth = 8};
+        static const struct png_spec png = {
+            .height = 90, .width = 110, .colour_type = 2, .depth = 8};
         struct jpeg_spec spec = {.height = 90 + 7 * (i % 9),
                                  .width = 100 + 13 * (i % 7),
                                  .colours = i % 20 == 3 ? COLOURS_CMYK : COLOURS_YCC,
@@ -145,7 +146,8 @@ static void workers_recode_when_idle(void **state)
     pst_cache_close(&cache);
 }
 
-/* A saved cache has what was re-coded; one that has stored items is re-coded after it was loaded. */
+/* A saved cache has what was re-coded; one that has stored items is re-coded after it was loaded.
+ */
 static void saved_caches_go_on(void **state)
 {
     (void)state;
