@@ -84,8 +84,9 @@ struct psti_cache_set {
     atomic_size_t end; /* end of the used part of `memory` */
     /* Places before `end` where no item lies: of a shared set, because loading a file failed or
      * others were faster; of another one, because an item was replaced. They are guarded by the
-     * lock of `memory`. Their bytes stay taken from the budget: hole_nbytes of them are taken for no item yet, and items take those first. The others are
-     * those of items that have taken them, and lie elsewhere or have no place yet. */
+     * lock of `memory`. Their bytes stay taken from the budget: hole_nbytes of them are taken for
+     * no item yet, and items take those first. The others are those of items that have taken them,
+     * and lie elsewhere or have no place yet. */
     struct psti_cache_run *holes; /* [n_holes] */
     atomic_size_t n_holes;
     size_t holes_cap;
