@@ -215,8 +215,8 @@ static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way
     open_way(kept, way, on_error, &b);
     for (uint64_t epoch = 0; epoch < n_epochs; epoch++) {
         uint32_t n_rows = 0;
-        assert_ok(pst_loader_begin(a, epoch, &err));
-        assert_ok(pst_loader_begin(b, epoch, &err));
+        begin_epoch(a, epoch);
+        begin_epoch(b, epoch);
         for (;;) {
             pst_batch *from_files, *from_kept;
             enum pst_status status = pst_loader_next(a, &from_files, &err);

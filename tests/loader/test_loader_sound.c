@@ -129,11 +129,10 @@ static void look_at_shape(pst_loader *loader, const pst_batch *batch)
 static void run_epochs(pst_dataset *dataset, const struct pst_loader_options *options,
                        uint64_t hashes[N_HASHES], struct pst_loader_stats *stats)
 {
-    struct pst_error err;
     pst_loader *loader = open_loader(dataset, options);
     size_t n = 0;
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
-        assert_ok(pst_loader_begin(loader, epoch, &err));
+        begin_epoch(loader, epoch);
         n += drain_epoch(loader, look_at_shape, hashes + n);
     }
     assert_int_equal(n, 2 * N_SAMPLES / 4);
@@ -311,7 +310,6 @@ static void refusals(void **state)
 static void steady(void **state)
 {
     (void)state;
-    struct pst_error err;
     struct wish wish;
     uint64_t hashes[N_HASHES];
     struct pst_memory_stats before, after;
@@ -321,7 +319,7 @@ static void steady(void **state)
     for (uint64_t epoch = 0; epoch < 6; epoch++) {
         if (epoch == 4)
             pst_memory_stats(&before, sizeof before);
-        assert_ok(pst_loader_begin(loader, epoch, &err));
+        begin_epoch(loader, epoch);
         (void)drain_epoch(loader, look_at_shape, hashes);
     }
     pst_memory_stats(&after, sizeof after);

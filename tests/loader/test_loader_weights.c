@@ -402,9 +402,6 @@ static void options_are_checked(void **state)
     options.repeats = 2;
     refuses(mixture, &options, PST_ERROR_ARGUMENT, "not possible with repeats");
     options = good;
-    options.share = "jobs";
-    refuses(mixture, &options, PST_ERROR_UNSUPPORTED, "share");
-    options = good;
     options.source_stop = (enum pst_source_stop)3;
     refuses(mixture, &options, PST_ERROR_ARGUMENT, "source_stop is 3");
 }
