@@ -1,8 +1,6 @@
 /* share_cache_wire.c - the messages of a session with the host cache, to bytes and back. */
 #include "share/share_cache_wire.h"
 
-#define WANT_NBYTES 20
-
 enum pst_status psti_share_put_cache_open(struct psti_wire_out *out, const pst_dataset *dataset,
                                           const struct psti_cache_shape *shape,
                                           const struct psti_cache_rule *rule,
@@ -65,7 +63,7 @@ size_t psti_share_put_cache_read(struct psti_wire_out *out, const struct psti_ca
 
 bool psti_share_get_cache_want(struct psti_wire_in *in, struct psti_cache_want *want)
 {
-    if ((in->nbytes - in->at) % WANT_NBYTES != 0)
+    if ((in->nbytes - in->at) % PSTI_CACHE_WANT_NBYTES != 0)
         in->bad = true;
     if (in->bad || in->at == in->nbytes)
         return false;

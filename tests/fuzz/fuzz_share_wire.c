@@ -75,7 +75,7 @@ static void try_cache_read(struct psti_wire_in in)
     size_t n = 0;
     while (psti_share_get_cache_want(&in, &want))
         n++;
-    if (!in.bad && n * sizeof want != in.nbytes - PSTI_MESSAGE_HEAD_NBYTES)
+    if (!in.bad && n * PSTI_CACHE_WANT_NBYTES != in.nbytes - PSTI_MESSAGE_HEAD_NBYTES)
         abort();
 }
 
