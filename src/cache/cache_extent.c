@@ -86,7 +86,8 @@ static void publish(struct psti_cache_extent *extent, const struct psti_cache_ru
     for (size_t at = 0; at < run->nbytes; at += room) {
         const struct psti_cache_item *item =
             (const void *)(extent->memory->bytes + run->place + at);
-        psti_format_cache_room(item->nbytes, &room);
+        uint64_t item_nbytes = item->nbytes; /* once it is published it may be replaced */
+        psti_format_cache_room(item_nbytes, &room);
         if (!psti_cache_set_publish(extent->set, item)) {
             const struct psti_cache_run hole = {run->place + at, room};
             if (extent->memory != &extent->own)
@@ -94,7 +95,7 @@ static void publish(struct psti_cache_extent *extent, const struct psti_cache_ru
             continue;
         }
         *n += 1;
-        *nbytes += item->nbytes;
+        *nbytes += item_nbytes;
     }
 }
 

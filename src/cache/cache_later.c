@@ -127,16 +127,12 @@ bool psti_cache_later_open(struct psti_cache_set *set)
     if (psti_cache_queue_of(set))
         return true;
     psti_format_cache_numbers(&set->shape, &n);
-    uint64_t spare = set->cache->limit / SPARE_PART, nbytes = sizeof *queue + n * sizeof n;
+    uint64_t spare = set->cache->limit / SPARE_PART, nbytes = psti_cache_queue_nbytes(n);
     if (!psti_cache_take(set, nbytes))
         return false;
     spare = psti_cache_take_free(set, spare) ? spare : 0;
-    queue = psti_calloc(1, sizeof *queue);
-    if (queue)
-        queue->numbers = psti_alloc_array((size_t)n + 1, sizeof *queue->numbers);
-    if (queue && queue->numbers) {
-        pthread_mutex_init(&queue->lock, NULL);
-        queue->n_numbers = n;
+    queue = psti_cache_queue_make(n);
+    if (queue) {
         queue->spare = spare;
         queue->spare_max = set->cache->limit / SPARE_PART;
         pthread_mutex_lock(&queue->lock);
@@ -147,12 +143,9 @@ bool psti_cache_later_open(struct psti_cache_set *set)
         pthread_mutex_unlock(&queue->lock);
         if (mine)
             return true;
-        pthread_mutex_destroy(&queue->lock);
     }
-    psti_cache_return(set, nbytes + spare);
-    if (queue)
-        psti_free(queue->numbers);
-    psti_free(queue);
+    psti_cache_return(set, nbytes + spare); /* another one was first, or there is no memory */
+    psti_cache_queue_free(queue);
     return none != NULL;
 }
 

@@ -11,10 +11,38 @@ struct psti_cache_queue *psti_cache_queue_of(struct psti_cache_set *set)
     return atomic_load_explicit(&set->queue, memory_order_acquire);
 }
 
+struct psti_cache_queue *psti_cache_queue_make(uint64_t n)
+{
+    struct psti_cache_queue *queue = psti_calloc(1, sizeof *queue);
+    if (!queue)
+        return NULL;
+    pthread_mutex_init(&queue->lock, NULL);
+    queue->n_numbers = n;
+    queue->numbers = psti_alloc_array((size_t)n + 1, sizeof *queue->numbers);
+    queue->noted = psti_calloc((size_t)(n / 64 + 1), sizeof *queue->noted);
+    if (queue->numbers && queue->noted)
+        return queue;
+    psti_cache_queue_free(queue);
+    return NULL;
+}
+
+void psti_cache_queue_free(struct psti_cache_queue *queue)
+{
+    if (!queue)
+        return;
+    pthread_mutex_destroy(&queue->lock);
+    psti_free(queue->numbers);
+    psti_free(queue->noted);
+    psti_free(queue);
+}
+
 void psti_cache_queue_note(struct psti_cache_queue *queue, uint64_t number)
 {
-    if (queue->n_noted == queue->n_numbers)
+    /* Who looks for items while others keep some sees an item that its keeper is about to note. */
+    uint64_t bit = (uint64_t)1 << (number % 64);
+    if (queue->n_noted == queue->n_numbers || (queue->noted[number / 64] & bit))
         return;
+    queue->noted[number / 64] |= bit;
     queue->numbers[queue->n_noted++] = number;
     atomic_fetch_add_explicit(&queue->n_left, 1, memory_order_relaxed);
 }
@@ -31,12 +59,7 @@ void psti_cache_later_note(struct psti_cache_set *set, uint64_t number)
 
 void psti_cache_later_close(struct psti_cache_set *set)
 {
-    struct psti_cache_queue *queue = psti_cache_queue_of(set);
-    if (!queue)
-        return;
-    pthread_mutex_destroy(&queue->lock);
-    psti_free(queue->numbers);
-    psti_free(queue);
+    psti_cache_queue_free(psti_cache_queue_of(set));
 }
 
 uint64_t psti_cache_later_count(struct psti_cache_set *set)

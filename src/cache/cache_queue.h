@@ -21,6 +21,7 @@ struct psti_cache_queue {
     pthread_mutex_t lock;     /* guards the rest, but for n_left as it is read */
     uint64_t *numbers;        /* [n_numbers] those of items, in the order in which they were kept */
     uint64_t n_numbers;       /* items that the set may have */
+    uint64_t *noted; /* a bit for each number that was noted, so that none is noted twice */
     uint64_t n_noted, n_next; /* in `numbers`; the next to be given out */
     uint64_t again[PSTI_CACHE_AGAIN_MAX]; /* [n_again] numbers to be given out again */
     uint32_t n_again, n_out; /* n_out: items that were given out and did not come back yet */
@@ -34,7 +35,16 @@ struct psti_cache_queue {
 
 /* The set's queue, or NULL. Any thread. */
 struct psti_cache_queue *psti_cache_queue_of(struct psti_cache_set *set);
-/* Adds an item. The queue's lock is held. */
+/* Bytes of a queue for n items. */
+static inline uint64_t psti_cache_queue_nbytes(uint64_t n)
+{
+    return sizeof(struct psti_cache_queue) + (n + n / 64 + 2) * sizeof(uint64_t);
+}
+/* Makes a queue for n items. NULL: no memory. */
+struct psti_cache_queue *psti_cache_queue_make(uint64_t n);
+/* NULL is allowed. */
+void psti_cache_queue_free(struct psti_cache_queue *queue);
+/* Adds an item that is not there yet. The queue's lock is held. */
 void psti_cache_queue_note(struct psti_cache_queue *queue, uint64_t number);
 
 #endif

@@ -417,8 +417,13 @@ static bool is_kept(pst_images *images, struct job *job)
         psti_images_host_give(images, held);
         return answer == PSTI_CACHE_HIT;
     }
-    return images->cache && psti_cache_find(images->cache, job->sample, number_of(job),
-                                            job->item.nbytes, &span) == PSTI_CACHE_HIT;
+    if (!images->cache)
+        return false;
+    unsigned reader = psti_cache_enter(images->cache);
+    bool found = psti_cache_find(images->cache, job->sample, number_of(job), job->item.nbytes,
+                                 &span) == PSTI_CACHE_HIT;
+    psti_cache_leave(images->cache, reader);
+    return found;
 }
 
 enum pst_status pst_images_load(pst_images *images, uint64_t sample, bool *kept,

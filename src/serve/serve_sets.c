@@ -257,9 +257,11 @@ enum pst_status psti_serve_set_join(struct psti_session *session,
     shape.forms = open->forms;
     if (shape.n_items == 0 || !psti_format_cache_numbers(&shape, &n))
         return psti_fail(err, PST_ERROR_CORRUPT, "serve", "a data set without items, or too many");
-    struct serve_set *set = grow_sets(client) ? find_set(cache, &shape) : NULL;
-    if (!set && client->sets)
-        set = make_set(cache, &shape);
+    struct serve_set *set = NULL;
+    if (grow_sets(client)) {
+        set = find_set(cache, &shape);
+        set = set ? set : make_set(cache, &shape);
+    }
     if (!set)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a data set");
     if (set->state == SERVE_SET_CLOSED)

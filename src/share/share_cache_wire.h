@@ -8,7 +8,7 @@ enum {
     PSTI_CACHE_READS_MAX = 4096,     /* items of one session that the service may be asked for */
     PSTI_CACHE_READS_AT_ONCE = 2048, /* items in one message */
     PSTI_CACHE_RULE_MAX = 4096,      /* bytes of a set's rule */
-    PSTI_CACHE_SETS_MAX = 256,       /* sets of one session */
+    PSTI_CACHE_SETS_MAX = 64,        /* sets of one session */
     PSTI_CACHE_WANT_NBYTES = 20      /* bytes of a wish in a message */
 };
 

@@ -42,6 +42,14 @@ static void close_cache(pst_loader *loader)
     loader->tiers.cache = NULL;
 }
 
+bool psti_loader_cache_is_open(const pst_loader *loader)
+{
+    for (uint32_t i = 0; loader->tiers.cache && i < loader->kept.parts.n; i++)
+        if (!loader->tiers.cache[i])
+            return false;
+    return true;
+}
+
 /* A set that could not be opened again after a failure is opened by the next change. */
 static enum pst_status exchange(pst_loader *loader, uint32_t i,
                                 const struct psti_cache_shape *shape, struct pst_error *err)
@@ -60,7 +68,8 @@ static enum pst_status change(pst_loader *loader, const struct psti_loader_parts
     for (; status == PST_OK && n < parts->n; n += status == PST_OK)
         status = exchange(loader, n, &parts->list[n].shape, err);
     for (; status != PST_OK && n > 0; n--)
-        (void)exchange(loader, n - 1, &former[n - 1].shape, NULL);
+        if (exchange(loader, n - 1, &former[n - 1].shape, NULL) != PST_OK)
+            psti_cache_set_close(&loader->tiers.cache[n - 1]); /* it would be of other sizes */
     return status;
 }
 

@@ -145,6 +145,8 @@ extern const struct psti_loader_tier_ops psti_loader_tier_cache, psti_loader_tie
     psti_loader_tier_fleet, psti_loader_tier_shelf, psti_loader_tier_pages,
     psti_loader_tier_storage;
 
+/* False: a set could not be opened again after a change had failed. */
+bool psti_loader_cache_is_open(const pst_loader *loader);
 /* For the fleet, which has an item of the loader's: gives up the reservation of nbytes that the
  * cache of this process has for it, or stores the item there, as psti_cache_keep does. */
 void psti_loader_cache_give_up(pst_loader *loader, uint64_t sample, uint32_t i_item,

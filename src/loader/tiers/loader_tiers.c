@@ -73,7 +73,7 @@ enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *e
 {
     struct psti_loader_parts parts = {0}, former = loader->kept.parts;
     enum pst_status status = PST_OK;
-    if (loader->kept.shape.forms == loader->kept.key)
+    if (loader->kept.shape.forms == loader->kept.key && psti_loader_cache_is_open(loader))
         return PST_OK;
     if (loader->options.cache)
         status = psti_loader_parts_make(loader, &parts, err);
@@ -91,6 +91,7 @@ enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *e
 
 void psti_loader_tiers_begin(pst_loader *loader, bool busy)
 {
+    loader->tiers.settle_until_ns = 0;
     psti_loader_noted_begin(loader);
     for (uint32_t i = 0; i < loader->tiers.n; i++) {
         const struct psti_loader_tier_ops *ops = loader->tiers.ops[i];
