@@ -61,7 +61,7 @@ def to_original(
         each tile.
 
     Raises:
-        ArgumentError: the batch has no geometry, or not as many rows, or `tiles` does not fit.
+        ArgumentError: the batch has no geometry, or not as many rows, or `tiles` does not fit or names a tile that shows nothing.
     """
     geometry = _Geometry(values, batch, image, view)
     if kind is not None:
@@ -78,7 +78,10 @@ def to_original(
         if place.rectangles is None:
             found.append(_back(row, kind_of_row, place, 0, clip, fill))
         else:
-            found.append(_back_by_tiles(row, kind_of_row, place, None if given is None else _host(given[r]), clip, fill))
+            given_of_row = None if given is None else _host(given[r])
+            if tiles is not None:
+                _check_shown(given_of_row, place.rectangles, r)
+            found.append(_back_by_tiles(row, kind_of_row, place, given_of_row, clip, fill))
     return found
 
 
@@ -203,6 +206,16 @@ def _back_by_tiles(row: Any, kind: str, place: _Place, given: Any, clip: bool, f
     return _like(row, found)
 
 
+def _check_shown(given: Any, rectangles: Any, r: int) -> None:
+    """Refuses tiles of a caller that show nothing: of rows that are no mosaic those behind the first."""
+    import numpy as np
+
+    shown = np.flatnonzero((rectangles[:, 2:] > rectangles[:, :2]).all(-1)).tolist()
+    unshown = [tile for tile in range(len(rectangles)) if tile not in shown]
+    if np.isin(given, unshown).any():
+        raise ArgumentError(f"tiles of row {r} name one that shows nothing there: {', '.join(map(str, shown))} do")
+
+
 def _tiles_of_row(row: Any, kind: str, place: _Place, given: Any) -> Any:
     """Returns the tiles of a row's values, int64 (n): those given, and by their place where a number is -1."""
     import numpy as np
@@ -226,7 +239,7 @@ def _tiles_by_place(values: Any, kind: str, rectangles: Any) -> Any:
 
     if kind == "masks":
         shown = [(values[:, y0:y1, x0:x1] != 0).sum((1, 2)) for x0, y0, x1, y1 in rectangles.tolist()]
-        return np.argmax(np.stack(shown, -1), -1)
+        return np.argmax(np.where((rectangles[:, 2:] > rectangles[:, :2]).all(-1), np.stack(shown, -1), -1), -1)
     values = values.astype(np.float64)
     if kind == "boxes":
         centres = (values[..., :2] + values[..., 2:]) / 2
@@ -237,7 +250,9 @@ def _tiles_by_place(values: Any, kind: str, rectangles: Any) -> Any:
     low, high = rectangles[:, None, :2], rectangles[:, None, 2:]
     beyond = np.maximum(np.maximum(low - centres, centres - high), 0)
     far = np.where((high > low).all(-1), np.nan_to_num(np.square(beyond).sum(-1), nan=np.inf), np.inf)
-    return len(far) - 1 - np.argmin(far[::-1], 0)
+    nearest = len(far) - 1 - np.argmin(far[::-1], 0)
+    first = np.argmax((high > low).all(-1)[:, 0])  # of a centre that is no number
+    return np.where(np.isfinite(far).any(0), nearest, first)
 
 
 def _middles(points: Floats) -> Floats:
