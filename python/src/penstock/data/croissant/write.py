@@ -7,6 +7,7 @@ with their sums.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -64,8 +65,8 @@ def write_croissant(
             None: the name of the data set's folder and what is in it; the others are left out, and readers warn about that.
 
     Raises:
-        UnsupportedError: tars, zips, tables and mixtures: pack them first. ArgumentError: the data set lies elsewhere, or has a
-            number that JSON cannot hold.
+        UnsupportedError: tars, zips, tables and mixtures: pack them first. ArgumentError: the data set lies elsewhere, has a
+            number that JSON cannot hold, or a field ``sample`` (of a folder also ``file``), which are columns of the table.
     """
     found = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
     above, last = os.path.split(os.path.abspath(os.fspath(path)))
@@ -94,6 +95,9 @@ class _Writing:
             raise UnsupportedError(f"{dataset.path!r} is of the kind {dataset.kind}: pack it, and describe what was packed")
         self.is_folder = dataset.kind == "folder"
         self.fields = {key: field for key, field in dataset.fields.items() if field.type not in _FILES}
+        own = next((key for key in ("sample", *["file"] * self.is_folder) if key in dataset.fields), None)
+        if own is not None:
+            raise ArgumentError(f"{dataset.path!r}: the field {own!r} is called like a column that the table has itself: rename it")
         self.splits: list[str] = []
 
     def write(self) -> None:
@@ -166,8 +170,8 @@ class _Writing:
         yield self._file(self.table, "samples-table", "application/jsonlines")
         if self.is_folder:
             endings = sorted({os.path.splitext(self.dataset.name(i))[1] for i in range(len(self.dataset))})
-            where = "" if self.below == "." else f"{self.below}/"
-            includes = [f"{where}*{ending}" for ending in endings]
+            where = "" if self.below == "." else f"{glob.escape(self.below)}/"
+            includes = [f"{where}*{glob.escape(ending)}" for ending in endings]
             formats = list(dict.fromkeys(_FORMATS.get(ending.lower(), "application/octet-stream") for ending in endings))
             made = {"@type": "cr:FileSet", "@id": "sample-files", "name": "sample-files"}
             yield {**made, "encodingFormat": formats[0] if len(formats) == 1 else formats, "includes": includes}
@@ -209,7 +213,7 @@ class _Writing:
         yield {**_record_set("samples", fields), "key": {"@id": "samples/sample"}}
 
     def _classes(self, field: Field) -> list[str]:
-        return [] if not field.n_classes else list(self.dataset.class_names(field.name) or ())
+        return [] if not field.n_classes or field.type == "keypoints" else list(self.dataset.class_names(field.name) or ())
 
     def _described(self, key: str, field: Field) -> dict[str, Any]:
         id_ = f"samples/{key}"
