@@ -291,7 +291,10 @@ class Metadata:
         if not named and "@id" in node:
             kind, target = "", self._text(node["@id"], where)  # which kind it is, the id tells
         elif len(named) == 1:
-            kind, target = named[0], self._ids(node[named[0]], f"{where}.{named[0]}")[0]
+            ids = self._ids(node[named[0]], f"{where}.{named[0]}")
+            if len(ids) != 1:
+                raise self.fault(f"{where}.{named[0]}", f"one id is expected, not {len(ids)}")
+            kind, target = named[0], ids[0]
         else:
             raise self.fault(where, "a source names one of fileObject, fileSet, recordSet and a field")
         transforms: list[tuple[str, str]] = []

@@ -45,6 +45,17 @@ def values_at(value: Any, steps: list[Step]) -> list[Any]:
     return values
 
 
+def counts_at(value: Any, steps: list[Step]) -> list[list[int]]:
+    """Returns how many values each [*] gives, of each of the values above it. One [*] with one value everywhere counts as none."""
+    values, found = [value], []
+    for step in steps:
+        inner = [_step(each, step) for each in values]
+        if step is None:
+            found.append(list(map(len, inner)))
+        values = [each for several in inner for each in several]
+    return [counts for counts in found if set(counts) != {1}]
+
+
 def _step(value: Any, step: Step) -> list[Any]:
     if step is None:
         if isinstance(value, Mapping):

@@ -39,6 +39,7 @@ class Join:
     """Rows of `root` by the values of a field, for the rows of another root."""
 
     root: str
+    raw: Callable[[Rows], Any]
     key: Callable[[Rows], Any]
     index: dict[Any, Row]
     field: Field
@@ -141,7 +142,10 @@ class Getter:
         """Returns the value before it takes the type of its field."""
         column = self.column
         if column.root is None:
-            return column.value
+            try:
+                return self._transforms(column.value)
+            except ValueError as error:
+                raise self.fault(None, str(error)) from None
         row = rows[column.root]
         kind, name = column.extract
         value: Any = row.entry
@@ -237,19 +241,22 @@ class Records:
         index: dict[Any, Row] = {}
         for row in self.resolver.rows(root, columns):
             key = key_of(there.raw({root: row}), as_number)
+            if key is None:  # no value, or no number: no record is joined with it
+                continue
             if key in index:
                 raise there.fault(row, f"the value {key!r} is there twice, and {field.id} references it")
             index[key] = row
-        return Join(root, lambda rows: key_of(here.raw(rows), as_number), index, field, target_field.id)
+        return Join(root, here.raw, lambda rows: key_of(here.raw(rows), as_number), index, field, target_field.id)
 
     def joined(self, i: int) -> Rows:
         """Returns the rows of all roots that belong to record i."""
         rows = {self.base: self.rows[i]}
         for join in self._joins:
             key = join.key(rows)
-            if key not in join.index:
+            if key is None or key not in join.index:
                 row = self.rows[i]
-                text = f"{row.place}: " * bool(row.place) + f"{join.field.id}: {join.target} has no {key!r}"
+                shown = repr(join.raw(rows) if key is None else key)[:120]
+                text = f"{row.place}: " * bool(row.place) + f"{join.field.id}: {join.target} has no {shown}"
                 raise CorruptError(f"{row.entry.shown!r}: {text}", text=text, file=row.entry.shown)
             rows[join.root] = join.index[key]
         return rows

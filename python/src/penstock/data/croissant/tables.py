@@ -14,7 +14,7 @@ from ...errors import CorruptError, PenstockError, UnsupportedError
 from ..dataset import Dataset
 from .files import Entry, Folder
 from .metadata import Metadata, Resource
-from .paths import steps_of, values_at
+from .paths import counts_at, steps_of, values_at
 
 _FORMATS = {
     "csv": ("text/csv",),
@@ -131,6 +131,10 @@ def _json(entry: Entry, paths: list[str]) -> Iterator[Row]:
     for path, n in lengths.items():
         if n != lengths[first]:
             raise _fault(entry, f"{path} gives {n} values, and {first} {lengths[first]}")
+    if any(steps_of(path).count(None) > 1 for path in paths):  # as many in all can still be of other parents
+        for path in paths[1:]:
+            if counts_at(tree, steps_of(path)) != counts_at(tree, steps_of(first)):
+                raise _fault(entry, f"{path} and {first} give other numbers of values within one [*]")
     for i in range(lengths[first]):
         yield Row(entry, f"record {i}", _of_lists(columns, i))
 

@@ -241,7 +241,10 @@ def _array(field: Field, kind: str | None, value: Any) -> Any:
     if stated and (len(stated) != array.ndim or any(a not in ("-1", str(b)) for a, b in zip(stated, array.shape, strict=True))):
         raise ValueError(f"the array has the shape {array.shape}, arrayShape is {field.shape}")
     dtype = dtype_of(field)
-    found = array.astype(dtype)
+    with np.errstate(over="ignore"):
+        found = array.astype(dtype)
+    if np.dtype(dtype).kind == "f" and not np.isfinite(found).all():
+        raise ValueError(f"a number is too large for {dtype}")
     if np.dtype(dtype).kind in "iu" and array.size and (found != array).any():
         raise ValueError(f"a number is too large for {dtype}")
     return found
@@ -260,7 +263,11 @@ def _boxes(value: Any, box_format: str) -> Any:
     elif box_format == "CENTER_XYWH":
         half = boxes[:, 2:] / 2
         boxes = np.concatenate([boxes[:, :2] - half, boxes[:, :2] + half], axis=1)
-    return boxes.astype(np.float32)
+    with np.errstate(over="ignore"):
+        found = boxes.astype(np.float32)
+    if not np.isfinite(found).all():
+        raise ValueError("a side of a box is too large for float32")
+    return found
 
 
 def inferred(value: Any) -> str:
