@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
+import io
 import json
 import os
 import random
@@ -139,7 +141,7 @@ def test_archives_are_read_in_place(tmp_path, root, kind):
         with tarfile.open(root / "a.tar", "w") as archive:
             for path in names:
                 archive.add(path, str(path.relative_to(root)))
-            link = tarfile.TarInfo("img/A/link.jpg")
+            link = tarfile.TarInfo("img/A/evil.jpg")
             link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
             archive.addfile(link)
         if kind == "tar.gz":
@@ -223,6 +225,12 @@ def of_file(**more):
     return lambda root: one_field(root, COLUMN, distribution=[file_object(**made)])
 
 
+def in_container(container: dict):
+    """Metadata with a column of a file in a container."""
+    inside = file_object("t", "t.csv", "text/csv", containedIn={"@id": "c"})
+    return lambda root: one_field(root, COLUMN, distribution=[container, inside])
+
+
 def of_set(includes):
     content = source("fileSet", "f", {"fileProperty": "content"})
     return lambda root: one_field(root, content, distribution=[file_set("f", includes)])
@@ -262,6 +270,11 @@ LIES = [
     (of_file(url="link.csv"), "links are not followed"),
     (of_file(url="away/t.csv"), "links are not followed"),
     (of_file(url="pipe"), "not a regular file"),
+    (in_container(file_object("c", "away/data", "local_directory")), "links are not followed"),
+    (in_container(file_object("c", "away/data", "text/plain")), "links are not followed"),
+    (in_container(file_set("c", "*.zip", containedIn={"@id": "c"})), "'c' contains itself"),
+    (in_container(file_set("c", "*.zip", containedIn={"@id": "t"})), "contains itself"),
+    (lambda r: one_field(r, {"fileObject": []}), r"source\.fileObject: one id is expected, not 0"),
     (of_file(url="folder"), "folder"),
     (of_file(sha256="0" * 64), "its sha256 is "),
     (of_file(md5="0" * 32), "its md5 is "),
@@ -414,3 +427,143 @@ def test_metadata_of_a_folder_and_what_is_refused(tmp_path, root):
     with pytest.raises(ps.errors.ArgumentError, match="sample 0: .*cannot hold"):
         write_croissant(tmp_path / "nan.pst", tmp_path / "nan.json")
     assert not [name for name in os.listdir(tmp_path) if name.startswith("nan.js")]
+
+
+def member(name: str, type_=tarfile.REGTYPE, linkname="") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = type_, linkname, 1 if type_ == tarfile.REGTYPE else 0
+    return info
+
+
+def packed_texts(root, out, includes="*.txt") -> list:
+    """The texts of all files with a name in the archive "a", and how these end."""
+    (name,) = (each for each in os.listdir(root) if each.startswith("a."))
+    format_ = "application/zip" if name.endswith(".zip") else "application/x-tar"
+    fields = [field("r/x", "sc:Text", source("fileSet", "f", {"fileProperty": "lines"}))]
+    written(root, [file_object("a", name, format_), file_set("f", includes, containedIn={"@id": "a"})], [record_set("r", fields)])
+    ps.pack(root, out, croissant=True)
+    ds = ps.Dataset(out)
+    return [ds[i]["x"] for i in range(len(ds))]
+
+
+SYM, HARD = tarfile.SYMTYPE, tarfile.LNKTYPE
+TARS = [
+    ([("a.txt", b"1"), ("a.txt", b"2")], ["2"]),
+    ([("a.txt", b"1"), ("b.txt", HARD, "a.txt"), ("c.txt", HARD, "./b.txt")], ["1", "1", "1"]),
+    ([("a.txt", b"1"), ("b.txt", HARD, "no.txt")], (ps.errors.UnsupportedError, r"b\.txt.*'no\.txt', which is no earlier file")),
+    ([("a.txt", b"1"), ("b.txt", SYM, "a.txt")], (ps.errors.UnsupportedError, r"b\.txt.*links are not followed")),
+    ([("a.txt", b"1"), ("../b.txt", b"2")], (ps.errors.UnsupportedError, r"b\.txt.*leads out")),
+    ([("a.txt", b"1"), ("b.txt", tarfile.FIFOTYPE, "")], (ps.errors.UnsupportedError, r"b\.txt.*not a regular")),
+    ([("a.txt", b"1"), ("./a.txt", b"2")], (ps.errors.CorruptError, r"'a\.txt' is there twice")),
+    ([("a.txt", b"1"), ("../b", b"2"), ("c", SYM, "a.txt")], ["1"]),
+]
+
+
+@pytest.mark.parametrize("i", range(len(TARS)))
+def test_members_of_a_tar_that_are_no_files(tmp_path, i):
+    members, wanted = TARS[i]
+    (tmp_path / "d").mkdir()
+    with tarfile.open(tmp_path / "d/a.tar", "w") as archive:
+        for name, *rest in members:
+            archive.addfile(member(name) if len(rest) == 1 else member(name, *rest), io.BytesIO(rest[0] if len(rest) == 1 else b""))
+    if isinstance(wanted, list):
+        assert packed_texts(tmp_path / "d", tmp_path / "out") == wanted
+    else:
+        with pytest.raises(wanted[0], match=wanted[1]):
+            packed_texts(tmp_path / "d", tmp_path / "out")
+
+
+def test_members_of_a_zip_that_are_no_files(tmp_path):
+    link = zipfile.ZipInfo("b.txt")
+    link.create_system, link.external_attr = 3, 0o120777 << 16
+    for i, (second, error, words) in enumerate([
+        ("./a.txt", ps.errors.CorruptError, r"'a\.txt' is there twice"),
+        ("../b.txt", ps.errors.UnsupportedError, r"b\.txt.*leads out"),
+        (link, ps.errors.UnsupportedError, r"b\.txt.*links are not followed"),
+    ]):  # fmt: skip
+        root = tmp_path / f"d{i}"
+        root.mkdir()
+        with zipfile.ZipFile(root / "a.zip", "w") as archive:
+            archive.writestr("a.txt", b"1")
+            archive.writestr(second, b"2")
+        with pytest.raises(error, match=words):
+            packed_texts(root, tmp_path / f"out{i}")
+    with zipfile.ZipFile(tmp_path / "d0/a.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.txt", b"1" * 99)
+    data = (tmp_path / "d0/a.zip").read_bytes()
+    at = data.index(b"a.txt") + 5
+    (tmp_path / "d0/a.zip").write_bytes(data[:at] + b"\xff" * 12 + data[at + 12 :])
+    with pytest.raises(ps.errors.CorruptError, match=r"a\.txt"):
+        packed_texts(tmp_path / "d0", tmp_path / "lzma")
+    (tmp_path / "d0/a.zip").write_bytes(data.replace(b"\x0e\0", b"\x63\0"))  # another compression
+    with pytest.raises(ps.errors.UnsupportedError, match="compression"):
+        packed_texts(tmp_path / "d0", tmp_path / "unknown")
+
+
+def test_a_full_disk_is_not_a_damaged_archive(tmp_path, monkeypatch):
+    class Full(io.BytesIO):
+        def write(self, data):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "d").mkdir()
+    with tarfile.open(tmp_path / "d/a.tar.gz", "w:gz") as archive:
+        archive.addfile(member("a.txt"), io.BytesIO(b"1"))
+    monkeypatch.setattr("tempfile.TemporaryFile", Full)
+    with pytest.raises(ps.errors.StorageError, match="No space left"):
+        packed_texts(tmp_path / "d", tmp_path / "out")
+
+
+def test_keys_that_are_no_numbers_join_nothing(tmp_path):
+    (tmp_path / "a.csv").write_text("who\n1\nx\n")
+    (tmp_path / "b.csv").write_text("id,city\n1,X\nnone,Y\n,Z\n")
+    people = record_set("b", [field("b/id", "sc:Integer", source("fileObject", "fb", {"column": "id"}))])
+    main = record_set("a", [
+        field("a/who", "sc:Text", source("fileObject", "fa", {"column": "who"}), references={"@id": "b/id"}),
+        field("a/city", "sc:Text", source("fileObject", "fb", {"column": "city"})),
+        field("a/part", "sc:Text", {"field": {"@id": "k/v"}, "transform": {"regex": "(.)-"}}),
+    ])  # fmt: skip
+    constant = record_set("k", [field("k/v", "sc:Text", value="b-1")])
+    written(tmp_path, [file_object("fa", "a.csv", "text/csv"), file_object("fb", "b.csv", "text/csv")], [main, people, constant])
+    report = ps.pack(tmp_path, tmp_path / "out", croissant=True, record_set="a", on_error="skip")
+    assert (report.n_samples, report.n_bad) == (1, 1)
+    assert list(ps.Dataset(tmp_path / "out")[0].values()) == ["1", "X", "b"]
+    with pytest.raises(ps.errors.CorruptError, match="line 3: a/who: b/id has no 'x'"):
+        ps.pack(tmp_path, tmp_path / "no", croissant=True, record_set="a")
+
+
+def test_paths_with_several_stars_pair_within_one_parent(tmp_path):
+    def at(path: str) -> dict:
+        return source("fileObject", "t", {"jsonPath": path})
+
+    fields = [field("r/a", "sc:Integer", at("$[*].p[*].a")), field("r/b", "sc:Integer", at("$[*].q[*].b"))]
+    written(tmp_path, [file_object("t", "t.json", "application/json")], [record_set("r", fields)])
+    one, two = [{"a": 1, "b": 1}], [{"a": 2, "b": 2}, {"a": 3, "b": 3}]
+    (tmp_path / "t.json").write_text(json.dumps([{"p": one, "q": one}, {"p": two, "q": two}]))
+    ps.pack(tmp_path, tmp_path / "out", croissant=True)
+    assert [list(ps.Dataset(tmp_path / "out")[i].values()) for i in range(3)] == [[1, 1], [2, 2], [3, 3]]
+    (tmp_path / "t.json").write_text(json.dumps([{"p": one, "q": two}, {"p": two, "q": one}]))
+    with pytest.raises(ps.errors.CorruptError, match="other numbers of values"):
+        ps.pack(tmp_path, tmp_path / "no", croissant=True)
+
+
+@pytest.mark.parametrize(("type_", "dtype"), [("cr:Float16", "float16"), ("cr:Float32", "float32")])
+def test_numbers_too_large_for_their_type(tmp_path, type_, dtype):
+    (tmp_path / "t.jsonl").write_text('{"x": [1, 1e39]}\n')
+    one_field(tmp_path, COLUMN, type_, [file_object("t", "t.jsonl", "application/jsonlines")], isArray=True)
+    with pytest.raises(ps.errors.CorruptError, match=f"too large for {dtype}"):
+        ps.pack(tmp_path, tmp_path / "out", croissant=True)
+
+
+def test_what_is_written_of_odd_names(tmp_path, root):
+    shutil.copytree(root / "img", root / "i[m]g")
+    write_croissant(root / "i[m]g", root / "odd.json")
+    ps.pack(root / "odd.json", tmp_path / "out", croissant=True, record_set="samples")
+    assert len(ps.Dataset(tmp_path / "out")) == N
+    with ps.Writer(tmp_path / "own.pst", {"sample": "float"}) as writer:
+        writer.write({"sample": 1.0})
+    with pytest.raises(ps.errors.ArgumentError, match="the field 'sample' is called like"):
+        write_croissant(tmp_path / "own.pst", tmp_path / "own.json")
+    with ps.Writer(tmp_path / "k.pst", {"points": ps.Keypoints(points=["a", "b"])}) as writer:
+        writer.write({"points": np.zeros((2, 3), np.float32)})
+    write_croissant(tmp_path / "k.pst", tmp_path / "k.json")
+    assert "points_classes" not in (tmp_path / "k.json").read_text()

@@ -6,9 +6,11 @@ without a name.
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import gzip
 import hashlib
+import lzma
 import os
 import re
 import stat
@@ -22,7 +24,16 @@ from threading import Lock
 from typing import BinaryIO, NamedTuple, Protocol
 
 from ...base.files import unreadable
-from ...errors import ArgumentError, ChecksumError, CorruptError, LimitError, NotFoundError, UnsupportedError
+from ...errors import (
+    ArgumentError,
+    ChecksumError,
+    CorruptError,
+    LimitError,
+    NotFoundError,
+    PenstockError,
+    StorageError,
+    UnsupportedError,
+)
 from .metadata import Metadata, Resource
 
 MOST_BYTES = 4 << 30  # of one file that is read whole
@@ -31,6 +42,9 @@ _TARS = ("application/x-tar", "application/tar")
 _GZIPPED = ("application/x-gzip", "application/gzip", "application/x-tgz", "application/x-gtar", "application/x-gziptar")
 _FOLDERS = ("git+https", "git+ssh", "local_directory")
 _PIECE = 1 << 20
+_DEEPEST = 16  # containers in each other
+_LINK = "it is a link, and links are not followed"
+_OUTSIDE = "the name leads out of the archive"
 
 
 class Place(Protocol):
@@ -40,6 +54,9 @@ class Place(Protocol):
 
     def names(self) -> Sequence[str]:
         """The regular files in it, by their paths, in byte order."""
+
+    def check(self, name: str) -> None:
+        """Raises UnsupportedError for a link and the like."""
 
     def read(self, name: str) -> bytes: ...
 
@@ -62,6 +79,20 @@ class Entry(NamedTuple):
 
 def _too_long(shown: str) -> LimitError:
     return LimitError(f"{shown!r}: more than {MOST_BYTES} bytes", file=shown)
+
+
+def _refusal(shown: str, text: str) -> UnsupportedError:
+    return UnsupportedError(f"{shown!r}: {text}", text=text, file=shown)
+
+
+def _broken(error: Exception, shown: str, what: str = "") -> PenstockError:
+    """Returns the error of an archive: the disk's, what is not read, or what the bytes are not."""
+    text = f"{what}{error}"
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # EINVAL: a place before the file's begin
+        return unreadable(error, shown, "file")
+    if isinstance(error, RuntimeError):  # another compression or version, or a password
+        return _refusal(shown, text)
+    return CorruptError(f"{shown!r}: {text}", text=text, file=shown)
 
 
 def tidy(name: str) -> str | None:
@@ -101,7 +132,7 @@ class Folder:
         return os.path.lexists(os.path.join(self.shown, name))
 
     def is_folder(self, name: str) -> bool:
-        return os.path.isdir(os.path.join(self.shown, name)) and not os.path.islink(os.path.join(self.shown, name))
+        return os.path.isdir(os.path.join(self.shown, name)) and not self._has_link(name)
 
     def open(self, name: str) -> BinaryIO:
         path = os.path.join(self.shown, name)
@@ -115,9 +146,7 @@ class Folder:
                 at = inner
             handle = os.open(last, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=at)
         except OSError as error:
-            if self._has_link(name):
-                text = "it is a link or lies behind one, and links are not followed"
-                raise UnsupportedError(f"{path!r}: {text}", text=text, file=path) from None
+            self.check(name)
             raise unreadable(error, path, "file") from None
         finally:
             os.close(at)
@@ -126,6 +155,10 @@ class Folder:
             raise UnsupportedError(f"{path!r}: not a regular file", text="not a regular file", file=path)
         os.set_blocking(handle, True)
         return os.fdopen(handle, "rb")
+
+    def check(self, name: str) -> None:
+        if self._has_link(name):
+            raise _refusal(os.path.join(self.shown, name), "it is a link or lies behind one, and links are not followed")
 
     def _has_link(self, name: str) -> bool:
         parts = name.split("/")
@@ -152,26 +185,39 @@ class Zip:
         try:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-            raise CorruptError(f"{shown!r}: no zip: {error}", text=f"no zip: {error}", file=shown) from None
-        self._members = {}
+            raise _broken(error, shown, "no zip: ") from None
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        self._refused: dict[str, str] = {}
         for info in self._zip.infolist():
-            name = tidy(info.filename)
-            if info.is_dir() or name is None or stat.S_ISLNK(info.external_attr >> 16):
+            if info.is_dir():
                 continue
-            self._members[name] = info
+            name = tidy(info.filename)
+            if name in self._members or name in self._refused:
+                raise CorruptError(f"{shown!r}: {name!r} is there twice", text=f"{name!r} is there twice", file=shown)
+            if name is None:
+                self._refused[info.filename] = _OUTSIDE
+            elif stat.S_ISLNK(info.external_attr >> 16):
+                self._refused[name] = _LINK
+            else:
+                self._members[name] = info
 
     def names(self) -> Sequence[str]:
-        return sorted(self._members, key=os.fsencode)
+        return sorted([*self._members, *self._refused], key=os.fsencode)
+
+    def check(self, name: str) -> None:
+        if name in self._refused:
+            raise _refusal(os.path.join(self.shown, name), self._refused[name])
 
     def read(self, name: str) -> bytes:
+        self.check(name)
         info, shown = self._members[name], os.path.join(self.shown, name)
         if info.file_size > MOST_BYTES:
             raise _too_long(shown)
         try:
             with self._zip.open(info) as member:  # compares the CRC
                 data = member.read(info.file_size + 1)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
-            raise CorruptError(f"{shown!r}: {error}", text=str(error), file=shown) from None
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError) as error:
+            raise _broken(error, shown) from None
         if len(data) != info.file_size:
             raise CorruptError(f"{shown!r}: it has other bytes than the zip says", file=shown)
         return data
@@ -181,48 +227,92 @@ class Zip:
 
 
 class Tar:
+    """A tar. Of members with the same name the last one counts, as for tar itself."""
+
     def __init__(self, file: BinaryIO, shown: str, gzipped: bool) -> None:
         self.shown, self._lock = shown, Lock()
         self._file = self._plain(file) if gzipped else file
         self._members: dict[str, tuple[int, int]] = {}
+        self._refused: dict[str, str] = {}
+        raw: dict[str, str] = {}
         try:
             with tarfile.open(fileobj=self._file, mode="r:") as tar:
                 for info in tar:
-                    name = tidy(info.name)
-                    if info.isreg() and not info.issparse() and name is not None:
-                        self._members[name] = info.offset_data, info.size
+                    if not info.isdir():
+                        name = tidy(info.name)
+                        if raw.setdefault(name or info.name, info.name) != info.name:
+                            raise tarfile.ReadError(f"{name!r} is there twice, by two names")
+                        self._add(name, info)
                 self._file.seek(tar.offset)
                 if self._file.read(512) != bytes(512):
                     raise tarfile.ReadError("it has no end, so it was cut")
         except (tarfile.TarError, OSError, ValueError, OverflowError) as error:
-            raise CorruptError(f"{shown!r}: no tar: {error}", text=f"no tar: {error}", file=shown) from None
+            raise _broken(error, shown, "no tar: ") from None
+
+    def _add(self, name: str | None, info: tarfile.TarInfo) -> None:
+        member, text = None, _OUTSIDE
+        if name is not None and info.isreg():
+            member, text = (None if info.issparse() else (info.offset_data, info.size)), "a sparse file is not read"
+        elif name is not None and info.islnk():
+            member, text = self._members.get(tidy(info.linkname) or ""), f"a link to {info.linkname!r}, which is no earlier file"
+        elif name is not None:
+            text = _LINK if info.issym() else "not a regular file"
+        name = info.name if name is None else name
+        self._members.pop(name, None)
+        self._refused.pop(name, None)
+        if member is None:
+            self._refused[name] = text
+        else:
+            self._members[name] = member
 
     def _plain(self, file: BinaryIO) -> BinaryIO:
         """Returns the bytes of a gzip, in a temporary file without a name."""
         most = 256 * os.fstat(file.fileno()).st_size + (1 << 30)
-        out = tempfile.TemporaryFile()  # noqa: SIM115  (the archive is read from it later)
-        nbytes = 0
         try:
-            with gzip.GzipFile(fileobj=file, mode="rb") as plain:
-                while piece := plain.read(_PIECE):
-                    nbytes += out.write(piece)
-                    if nbytes > most:
-                        raise LimitError(f"{self.shown!r}: it grows to more than 256 times its size", file=self.shown)
-        except (zlib.error, EOFError, OSError) as error:
-            raise CorruptError(f"{self.shown!r}: no gzip: {error}", text=f"no gzip: {error}", file=self.shown) from None
-        out.seek(0)
+            out = tempfile.TemporaryFile()  # noqa: SIM115  (the archive is read from it later)
+            for piece in self._pieces(file, most):
+                out.write(piece)
+            out.seek(0)
+        except PenstockError:
+            raise
+        except OSError as error:
+            text = f"a temporary file for {self.shown!r}: {error.strerror or error}"
+            raise StorageError(text, text=text, file=self.shown, os_error=error.errno or 0) from None
         return out
 
+    def _pieces(self, file: BinaryIO, most: int) -> Iterator[bytes]:
+        nbytes = 0
+        with gzip.GzipFile(fileobj=file, mode="rb") as plain:
+            while True:
+                try:
+                    piece = plain.read(_PIECE)
+                except (zlib.error, EOFError, OSError) as error:
+                    raise _broken(error, self.shown, "no gzip: ") from None
+                if not piece:
+                    return
+                nbytes += len(piece)
+                if nbytes > most:
+                    raise LimitError(f"{self.shown!r}: it grows to more than 256 times its size", file=self.shown)
+                yield piece
+
     def names(self) -> Sequence[str]:
-        return sorted(self._members, key=os.fsencode)
+        return sorted([*self._members, *self._refused], key=os.fsencode)
+
+    def check(self, name: str) -> None:
+        if name in self._refused:
+            raise _refusal(os.path.join(self.shown, name), self._refused[name])
 
     def read(self, name: str) -> bytes:
+        self.check(name)
         offset, nbytes = self._members[name]
         if nbytes > MOST_BYTES:
             raise _too_long(os.path.join(self.shown, name))
         with self._lock:
-            self._file.seek(offset)
-            data = self._file.read(nbytes)
+            try:
+                self._file.seek(offset)
+                data = self._file.read(nbytes)
+            except OSError as error:
+                raise unreadable(error, self.shown, "file") from None
         if len(data) != nbytes:
             raise CorruptError(f"{self.shown!r}: the tar ends within {name!r}", file=self.shown)
         return data
@@ -239,14 +329,18 @@ class Files:
         self.folder = Folder(os.path.dirname(os.path.abspath(metadata.path)))
         self._places: dict[str, Place] = {}
         self._checked: set[str] = set()
+        self._in_progress: list[str] = []
 
     def entries(self, id_: str) -> list[Entry]:
         """Returns the files of a FileObject (one) or a FileSet, in byte order of their names within each place."""
         resource = self._metadata.resources[id_]
         if resource.includes is None:
             return [self._file(resource)]
-        places = [self.folder] if not resource.inside else self._insides(resource, set())
+        places = [self.folder] if not resource.inside else self._insides(resource)
         found = [Entry(place, name) for place in places for name in place.names() if _is_taken(resource, name)]
+        for entry in found:
+            if not isinstance(entry.place, Folder):  # of a folder, when it is opened
+                entry.place.check(entry.name)
         if not found:
             where = ", ".join(place.shown for place in places)
             raise self._missing(resource, f"no file in {where} fits the patterns {', '.join(resource.includes)}")
@@ -256,14 +350,24 @@ class Files:
         text = f"{resource.where} ({resource.id}): {text}"
         return NotFoundError(f"{self._metadata.path!r}: {text}", text=text, file=self._metadata.path)
 
-    def _insides(self, resource: Resource, seen: set[str]) -> list[Place]:
+    def _insides(self, resource: Resource) -> list[Place]:
+        where = f"{resource.where}.containedIn"
+        if resource.id in self._in_progress:
+            raise self._metadata.fault(where, f"{resource.id!r} contains itself")
+        if len(self._in_progress) == _DEEPEST:
+            raise self._metadata.fault(where, f"more than {_DEEPEST} containers in each other")
+        self._in_progress.append(resource.id)
+        try:
+            return self._found_insides(resource)
+        finally:
+            self._in_progress.pop()
+
+    def _found_insides(self, resource: Resource) -> list[Place]:
         found: list[Place] = []
         for id_ in resource.inside:
             inner = self._metadata.resources.get(id_)
             if inner is None:
                 raise self._metadata.fault(f"{resource.where}.containedIn", f"there is no {id_!r}")
-            if id_ in seen:
-                raise self._metadata.fault(f"{resource.where}.containedIn", f"{id_!r} contains itself")
             if inner.includes is None:
                 found.append(self._place(inner))
             else:
@@ -289,6 +393,8 @@ class Files:
             return self.folder
         scheme = urllib.parse.urlsplit(resource.url or "").scheme
         name = tidy(resource.id if scheme else resource.url or "")
+        if name is not None:
+            self.folder.check(name)
         if name is not None and self.folder.is_folder(name):
             return Folder(os.path.join(self.folder.shown, name))
         if scheme:
@@ -323,9 +429,10 @@ class Files:
         if name is None:
             raise ArgumentError(f"{self._metadata.path!r}: {resource.where}.contentUrl: {resource.url!r} leaves its container",
                                 file=self._metadata.path)  # fmt: skip
-        places = self._insides(resource, {resource.id})
+        places = self._insides(resource)
         for place in places:
             if name in place.names():
+                place.check(name)
                 return Entry(place, name)
         raise self._missing(resource, f"there is no {name!r} in {', '.join(place.shown for place in places)}")
 
@@ -378,5 +485,3 @@ def _is_taken(resource: Resource, name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, each) for each in resource.includes or ()) and not any(
         fnmatch.fnmatchcase(name, each) for each in resource.excludes
     )
-
-
