@@ -471,7 +471,7 @@ PST_WARN_UNUSED enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_
                                                      uint32_t world_size, struct pst_error *err);
 
 /* Starts an epoch from its first batch. Work under way for another place is cancelled and waited
- * for. Once one epoch has followed another, the first `prefetch` batches of the next one are made
+ * for. Once four epochs were begun in a row, the first `prefetch` batches of the next one are made
  * while the caller has the last ones or is away; pst_loader_stats counts them when they are made.
  * They are delivered if that epoch begins with the same ranks, order and settings.
  *

@@ -136,13 +136,16 @@ static bool has_begun_early(const pst_loader *loader)
            a->world_size == b->world_size && !psti_loader_tiers_renew(loader);
 }
 
+#define EARLY_AFTER 3 /* epochs in a row */
+
 /* Returns how many steps of the next epoch may be started before the one that begins now is over.
- * A loader that goes from one epoch into the next will probably do so again; before that is known,
- * work for a further epoch could be in vain. The service decides for those that share, and sums of
- * an index are noted epoch by epoch. */
+ * A loader that has gone from epoch to epoch several times will probably go on; work for one epoch
+ * more than a caller wants is in vain, and in its counts. The service decides for those that share,
+ * and sums of an index are noted epoch by epoch. */
 static uint64_t early_steps(const pst_loader *loader)
 {
-    if (loader->share || loader->tiers.shelf || loader->noted.sums)
+    if (loader->epoch.n_followed < EARLY_AFTER || loader->share || loader->tiers.shelf ||
+        loader->noted.sums)
         return 0;
     return psti_order_n_batches(loader->order, loader->epoch.ranks, 0);
 }
@@ -151,6 +154,7 @@ static uint64_t early_steps(const pst_loader *loader)
 static void go_over(pst_loader *loader, uint64_t epoch)
 {
     set_place(loader, epoch, 0);
+    loader->epoch.n_followed++;
     loader->epoch.ended = false;
     loader->epoch.n_bad = loader->epoch.n_good = 0;
     loader->epoch.n_early = early_steps(loader);
@@ -175,7 +179,8 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     loader->epoch.begun = true;
     loader->epoch.failed = loader->epoch.ended = false;
     loader->epoch.n_bad = loader->epoch.n_good = 0;
-    loader->epoch.n_early = follows_on ? early_steps(loader) : 0;
+    loader->epoch.n_followed = follows_on ? loader->epoch.n_followed + 1 : 0;
+    loader->epoch.n_early = early_steps(loader);
     psti_loader_meter_begin(loader);
     loader->epoch.parked = psti_loader_share_begin(loader); /* the group is asked first */
     if (!loader->epoch.parked)

@@ -156,7 +156,7 @@ class Loader(tickets.LikeDataLoader):
             CUDA's default stream, torch's usual one, copies it, on the GPU that is current where the loader is made (else
             GPU 0): its memory is written again only after that. Keep what another stream copies until it has. While the
             GPU is behind, more batches are made, within ``host_memory``. Tested without a GPU only.
-        prefetch: batches prepared ahead, 1 or more. From the second epoch in a row on, these are also the first ones of the next
+        prefetch: batches prepared ahead, 1 or more. From the fourth epoch in a row on, these are also the first ones of the next
             epoch, while you have the last batches or validate; :meth:`stats` counts their reads when they are done.
         fields: names of the fields to deliver; None: all.
         encoded: names of image and audio fields to deliver as stored bytes.
