@@ -7,8 +7,7 @@ import os
 from collections.abc import Sequence
 
 from ..data.croissant.write import write_croissant
-from ..data.dataset import Dataset
-from .options import Parser, UsageError, add_source, members_of, words_of
+from .options import Parser, UsageError, add_source, open_source
 from .output import shown
 
 
@@ -22,15 +21,7 @@ def info_verb(arguments: Sequence[str]) -> str:
     given = parser.parse(arguments)
     if given.croissant is None:
         raise UsageError("info: --croissant is missing")
-    with Dataset(
-        given.path,
-        labels=given.labels,
-        masks=words_of(given.masks) or (),
-        allow_unreadable=given.allow_unreadable,
-        ignore_labels=given.ignore_labels,
-        split=given.split,
-        fields=members_of(given.members),
-    ) as dataset:
+    with open_source(given) as dataset:
         write_croissant(dataset, given.croissant)
         table = os.path.splitext(given.croissant)[0] + ".jsonl"
         if given.json:

@@ -10,6 +10,7 @@ from itertools import groupby, takewhile
 from typing import Any, NamedTuple, NoReturn
 
 from ..base import options as _options
+from ..data.dataset import Dataset
 from ..errors import ArgumentError
 from .output import columns as _columns
 
@@ -185,6 +186,19 @@ def add_source(parser: Parser) -> None:
     parser.option("--split", metavar="NAME", text="of files of others: the split to read, such as train")
     parser.option("--members", metavar="RULES", text="of files of others: what members are, by suffix (docs/tar-fields.md), or "
                   "columns, by name (docs/table-fields.md): jpg=image,cls=label:int,pkl=-")  # fmt: skip
+
+
+def open_source(given: argparse.Namespace) -> Dataset:
+    """Opens ``given.path`` with the options of :func:`add_source`."""
+    return Dataset(
+        given.path,
+        labels=given.labels,
+        masks=words_of(given.masks) or (),
+        allow_unreadable=given.allow_unreadable,
+        ignore_labels=given.ignore_labels,
+        split=given.split,
+        fields=members_of(given.members),
+    )
 
 
 def add_force(parser: Parser) -> None:

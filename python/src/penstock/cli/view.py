@@ -15,7 +15,7 @@ from ..data.dataset import Dataset
 from ..errors import NoSpaceError, NotFoundError, StorageError, UnsupportedError
 from ..transforms import words as _transform_words
 from . import samples as _samples
-from .options import Parser, UsageError, add_force, add_source, members_of, whole, words_of
+from .options import Parser, UsageError, add_force, add_source, open_source, whole
 from .output import FAILED, OK, Meter, bad_sample, may_write, parts, shown, size
 
 if TYPE_CHECKING:
@@ -112,15 +112,7 @@ def view_verb(words: Sequence[str]) -> tuple[str | bytes, int]:
     may_write("view", given.output, given.force, given.json)
     make_sheet = _sheet_maker()
     chains = None if given.transforms is None else _transform_words.read_transforms(given.transforms)
-    with Dataset(
-        given.path,
-        labels=given.labels,
-        masks=words_of(given.masks) or (),
-        allow_unreadable=given.allow_unreadable,
-        ignore_labels=given.ignore_labels,
-        split=given.split,
-        fields=members_of(given.members),
-    ) as dataset:
+    with open_source(given) as dataset:
         numbers = _range(dataset, given.which, given)
         n_tiles = len(numbers) * given.epochs
         if n_tiles > _TILES_MOST:

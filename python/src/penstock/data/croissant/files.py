@@ -21,7 +21,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from threading import Lock
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
 from ...base.files import unreadable
 from ...errors import (
@@ -42,6 +42,7 @@ _TARS = ("application/x-tar", "application/tar")
 _GZIPPED = ("application/x-gzip", "application/gzip", "application/x-tgz", "application/x-gtar", "application/x-gziptar")
 _FOLDERS = ("git+https", "git+ssh", "local_directory")
 _PIECE = 1 << 20
+M = TypeVar("M")  # where an archive has a member
 _DEEPEST = 16  # containers in each other
 _LINK = "it is a link, and links are not followed"
 _OUTSIDE = "the name leads out of the archive"
@@ -179,7 +180,22 @@ class Folder:
         return data
 
 
-class Zip:
+class _Archive(Generic[M]):
+    """Members by their tidied names, and why some are refused."""
+
+    shown: str
+    _members: dict[str, M]
+    _refused: dict[str, str]
+
+    def names(self) -> Sequence[str]:
+        return sorted([*self._members, *self._refused], key=os.fsencode)
+
+    def check(self, name: str) -> None:
+        if name in self._refused:
+            raise _refusal(os.path.join(self.shown, name), self._refused[name])
+
+
+class Zip(_Archive[zipfile.ZipInfo]):
     def __init__(self, file: BinaryIO, shown: str) -> None:
         self.shown = shown
         try:
@@ -201,13 +217,6 @@ class Zip:
             else:
                 self._members[name] = info
 
-    def names(self) -> Sequence[str]:
-        return sorted([*self._members, *self._refused], key=os.fsencode)
-
-    def check(self, name: str) -> None:
-        if name in self._refused:
-            raise _refusal(os.path.join(self.shown, name), self._refused[name])
-
     def read(self, name: str) -> bytes:
         self.check(name)
         info, shown = self._members[name], os.path.join(self.shown, name)
@@ -226,7 +235,7 @@ class Zip:
         raise UnsupportedError(f"{os.path.join(self.shown, name)!r}: an archive in an archive is not read", file=self.shown)
 
 
-class Tar:
+class Tar(_Archive[tuple[int, int]]):
     """A tar. Of members with the same name the last one counts, as for tar itself."""
 
     def __init__(self, file: BinaryIO, shown: str, gzipped: bool) -> None:
@@ -294,13 +303,6 @@ class Tar:
                 if nbytes > most:
                     raise LimitError(f"{self.shown!r}: it grows to more than 256 times its size", file=self.shown)
                 yield piece
-
-    def names(self) -> Sequence[str]:
-        return sorted([*self._members, *self._refused], key=os.fsencode)
-
-    def check(self, name: str) -> None:
-        if name in self._refused:
-            raise _refusal(os.path.join(self.shown, name), self._refused[name])
 
     def read(self, name: str) -> bytes:
         self.check(name)
