@@ -211,6 +211,7 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
         psti_batch_pool_set_alignment(loader->pool, slots->alignment);
         psti_batch_pool_set_host(loader->pool, &slots->host);
         loader->crew.gate = slots->gate;
+        loader->epoch.is_led = true;
     }
     status = psti_loader_placement_open(loader, err);
     if (status == PST_OK && loader->share)

@@ -141,10 +141,10 @@ static bool has_begun_early(const pst_loader *loader)
 /* Returns how many steps of the next epoch may be started before the one that begins now is over.
  * A loader that has gone from epoch to epoch several times will probably go on; work for one epoch
  * more than a caller wants is in vain, and in its counts. The service decides for those that share,
- * and sums of an index are noted epoch by epoch. */
+ * also for its own loaders, and sums of an index are noted epoch by epoch. */
 static uint64_t early_steps(const pst_loader *loader)
 {
-    if (loader->epoch.n_followed < EARLY_AFTER || loader->share || loader->tiers.shelf ||
+    if (loader->epoch.n_followed < EARLY_AFTER || loader->epoch.is_led || loader->share ||
         loader->noted.sums)
         return 0;
     return psti_order_n_batches(loader->order, loader->epoch.ranks, 0);

@@ -18,6 +18,7 @@ struct psti_loader_epoch {
     uint64_t issue_end; /* first step of the queue that must not be started */
     uint64_t n_early;   /* steps of the next epoch that may be started in this one; 0: none */
     uint32_t n_followed; /* epochs that have followed each other, number by number */
+    bool is_led;         /* set at open: somebody else says how far the loader may go */
     uint32_t ahead;                /* number of jobs that may be under way, <= prefetch */
     struct psti_ranks ranks;       /* ranks of the epoch under way */
     struct psti_ranks next_ranks;  /* ranks of the next epoch */
