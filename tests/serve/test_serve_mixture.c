@@ -13,7 +13,6 @@ enum { N_PACKED = 30, N_OTHER = 18, N_CLASSES = 3, N_EACH = 4, JOBS = 3, N_EPOCH
 enum { N_ITEMS = N_PACKED + N_OTHER + N_CLASSES * N_EACH, CHANGE_AT = 3 };
 
 static pst_dataset *packed, *other, *folder, *mixture;
-static struct augmented kept;
 static const double first_weights[3] = {2, 1, 1}, later_weights[3] = {1, 0, 3};
 
 static int set_up(void **state)
@@ -38,9 +37,10 @@ static int set_up(void **state)
 
 TEAR_DOWN(&packed, &other, &folder, &mixture)
 
-static struct pst_loader_options weighted(void)
+/* `kept` outlives the loader's opening. Threads have one each. */
+static struct pst_loader_options weighted(struct augmented *kept)
 {
-    struct pst_loader_options options = augmented_options(&kept, 32, 32);
+    struct pst_loader_options options = augmented_options(kept, 32, 32);
     options.n_fields = 1;
     options.batch_size = 4;
     options.num_workers = 1;
@@ -87,7 +87,8 @@ struct job {
 static void *run_job(void *arg)
 {
     struct job *job = arg;
-    struct pst_loader_options options = weighted();
+    struct augmented kept;
+    struct pst_loader_options options = weighted(&kept);
     struct pst_error err;
     pst_cache *cache = job->shares ? NULL : serve_fixture_open_host();
     options.share = job->shares ? "jobs" : NULL;
@@ -114,7 +115,8 @@ static void jobs_and_clients_at_once(void **state)
 {
     static struct job jobs[2 * JOBS];
     uint64_t wanted[MAX];
-    struct pst_loader_options options = weighted();
+    struct augmented kept;
+    struct pst_loader_options options = weighted(&kept);
     (void)state;
     pst_loader *alone = open_loader(mixture, &options);
     size_t n = run_changed(alone, wanted);
@@ -142,7 +144,8 @@ static void jobs_and_clients_at_once(void **state)
  * brought, whoever was first. */
 static void sources_have_their_items(void **state)
 {
-    struct pst_loader_options options = weighted();
+    struct augmented kept;
+    struct pst_loader_options options = weighted(&kept);
     uint64_t hashes[MAX], wanted[MAX];
     (void)state;
     pst_cache *cache = serve_fixture_open_host();
