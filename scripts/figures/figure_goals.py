@@ -416,6 +416,11 @@ GOALS = [
         "feeding",
     ),
     Goal(
+        "short epochs, one behind the other: >= 0.97 of the lower of the rates of steps and of preparation",
+        [Figure(sums("short_epochs_granite_rapids", "min(cells[].part)"), ">= 0.97", 2, "least of nine")],
+        "feeding",
+    ),
+    Goal(
         "clips of 1 s of files of 30 s: >= 3 x the fastest other loader",
         [
             Figure(sums(AUDIO, *(f"cells[format={form},cores={n}].ratio" for n in (1, 2))), ">= 3", 2, f"{title}, 1 and 2 cores")

@@ -221,6 +221,16 @@ def rate_of(rate: Any) -> float | None:
 
 
 @view
+def short_epochs(run: dict[str, Any], before: dict[str, Any]) -> list[str]:
+    """What short epochs reach of the lower of two rates, now and when each epoch began cold."""
+    rows = [
+        [cell["samples"], f"{cell['step']:g}", f"{cell['part']:.3f}", f"{former['part']:.3f}"]
+        for cell, former in zip(run["cells"], before["cells"], strict=True)
+    ]
+    return table(["samples of an epoch", "rate of steps, of that of preparation", "of the lower rate", "before"], rows)
+
+
+@view
 def audio_accuracy(run: dict[str, Any]) -> list[str]:
     rows = []
     for row in [{"speakers": None, "takes": 1.0, **run}, *run["fewer"]]:
