@@ -31,7 +31,7 @@ bool psti_cache_take_from_holes(struct psti_cache_set *set, uint64_t nbytes)
 
 bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes)
 {
-    /* Where items are replaced, holes are for those that replace others. */
+    /* If items are replaced, holes are kept for the items that replace others. */
     bool later = atomic_load_explicit(&set->queue, memory_order_relaxed) != NULL;
     if (!later && psti_cache_take_from_holes(set, nbytes))
         return true;

@@ -123,8 +123,8 @@ size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes, bool pays
     return place == SIZE_MAX ? psti_cache_memory_place(&set->memory, &set->end, nbytes) : place;
 }
 
-/* Where an admitted item lies. If items are replaced, it lies behind all others as long as no item
- * has taken the bytes of a hole: so holes stay free for items that replace others. */
+/* Finds a place for an admitted item. If items are replaced, the place is behind all others as long
+ * as no item has taken the bytes of a hole. So holes stay free for items that replace others. */
 static size_t place_admitted(struct psti_cache_set *set, size_t nbytes)
 {
     if (atomic_load_explicit(&set->queue, memory_order_relaxed) &&

@@ -19,7 +19,7 @@ struct list_line {
     size_t n_path, n;
 };
 
-/* What all lines have. */
+/* Counts over all lines of a list. */
 struct list_shape {
     uint64_t n_lines, n_labelled, most;
 };

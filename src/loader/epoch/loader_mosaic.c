@@ -84,7 +84,7 @@ static void place_pixels(const struct mosaic *mosaic, uint32_t i_field)
         }
 }
 
-/* What the batch says of the tiles
+/* The arrays that describe the tiles of each row
  * ------------------------------------------------------------------------------------------------
  */
 

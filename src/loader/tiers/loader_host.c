@@ -301,8 +301,8 @@ static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
     return true;
 }
 
-/* Where the host cache has no room for an item, a copy goes to the fleet. The fleet was not asked
- * for it before. The next epoch finds it there. */
+/* Takes an item that was wished for. If the host cache has no room for it, a copy goes to the
+ * fleet, which was not asked for it before. The next epoch finds it there. */
 static bool take(pst_loader *loader, struct psti_loader_source *source)
 {
     bool local;

@@ -36,7 +36,7 @@ struct psti_loader_copy {
 void psti_loader_kept_as_stored(struct psti_loader_copy *copy);
 /* The item's number in the sample, by the loader's shape. */
 uint32_t psti_loader_kept_number(const pst_loader *loader, const struct psti_loader_source *source);
-/* Where the cache, or the host cache, keeps the item. */
+/* Returns the place at which the cache, or the host cache, keeps the item. */
 struct psti_loader_place psti_loader_kept_place(const pst_loader *loader,
                                                 const struct psti_loader_source *source);
 /* True if a sample's items may be admitted by a cache: options.cache_plan. */

@@ -12,7 +12,8 @@ struct psti_loader_source;
 
 /* True if the index has checksums of all items of the loader's fields. */
 bool psti_loader_noted_can_check(const pst_loader *loader);
-/* The same of one source of the loader's mixture. */
+/* True if the index of one source of the loader's mixture has checksums of all items of the
+ * loader's fields. */
 bool psti_loader_noted_can_check_source(const pst_loader *loader, uint32_t i_source);
 
 /* Begins to note sums, if the loader has a cache, reads whole epochs, and the index lacks sums. If

@@ -27,13 +27,13 @@ struct psti_loader_part {
 struct psti_loader_parts {
     uint32_t n;
     struct psti_loader_part *list;
-    /* Of a mixture with several parts or one; NULL: the part is the loader's data set. */
+    /* Both arrays are for mixtures. They are NULL if the loader's data set is the only part. */
     uint32_t *of_source; /* [n_sources]: its part */
     uint32_t *items;     /* [n_sources][n_items]: the part's number of an item of the loader */
     uint32_t n_items;
 };
 
-/* Where a cache keeps an item of the loader. */
+/* The place at which a cache keeps an item of the loader. */
 struct psti_loader_place {
     uint32_t i_part, i_item;
     uint64_t sample;

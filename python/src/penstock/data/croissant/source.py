@@ -7,14 +7,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...errors import ArgumentError, CorruptError, NotFoundError, PenstockError, in_sample
+from ...errors import ArgumentError, CorruptError, NotFoundError
 from .. import packing
 from ..annotations.given import is_text
 from ..pack_report import PackReport
 from ..schema import Array, FieldSpec, Int, Json
 from ..sources import typed
 from ..sources.objects import Numbers, Storing
-from ..writer import Writer
 from . import values as _values
 from .metadata import Field, Metadata, RecordSet
 from .records import Getter, Records, Resolver, Rows, key_of, name_of
@@ -93,7 +92,7 @@ class _Stored:
         self.name, self.spec, self.get = name, spec, get
 
 
-class Croissant:
+class Croissant(typed.Source):
     """The source that the packing loop reads."""
 
     def __init__(self, path: str, record_set: str | None, split: str | None, storing: Storing) -> None:
@@ -235,29 +234,9 @@ class Croissant:
             seen.add(name)
         return names
 
-    # The packing loop --------------------------------------------------------------------------
-
-    def names(self) -> Sequence[str]:
-        return self._names
-
-    def begin(self, name: str) -> Callable[[Writer], packing.Ready]:
-        return lambda writer: self._prepare(writer, name)
-
-    def _prepare(self, writer: Writer, name: str) -> packing.Ready:
-        try:
-            rows = self._records.joined(self._place[name])
-            sample = {each.name: each.get(rows) for each in self._fields}
-            values, nbytes, jpegs = typed.stored(sample, self.schema)
-            prepared, kept = writer._prepare(values)
-        except PenstockError as error:
-            raise self.located(error, name) from None
-        return packing.Ready(name, prepared, kept, nbytes, jpegs)
-
-    def located(self, error: PenstockError, name: str) -> PenstockError:
-        return in_sample(error, name)
-
-    def close(self) -> None:
-        pass
+    def _sample(self, name: str) -> dict[str, Any]:
+        rows = self._records.joined(self._place[name])
+        return {each.name: each.get(rows) for each in self._fields}
 
 
 def _plain(getter: Getter) -> Callable[[Rows], Any]:

@@ -14,12 +14,11 @@ from threading import Lock
 from typing import Any
 
 from ...base.files import parse, read_file, text_of
-from ...errors import ArgumentError, CorruptError, PenstockError, UnsupportedError, in_sample
+from ...errors import ArgumentError, CorruptError, UnsupportedError
 from .. import packing
 from ..dataset import Dataset, Field
 from ..pack_report import PackReport
 from ..schema import Array, Audio, Boxes, Bytes, FieldSpec, Float, Int, Json, Keypoints, Text
-from ..writer import Writer
 from . import typed
 from .objects import Storing
 
@@ -191,7 +190,7 @@ def _spec_on_disk(dataset: Dataset, field: Field) -> FieldSpec:
     return kinds[field.type]()
 
 
-class Joined:
+class Joined(typed.Source):
     """The source that the packing loop reads: the samples of a data set, each with its row of the table."""
 
     def __init__(self, dataset: Dataset, table: Table, storing: Storing) -> None:
@@ -216,21 +215,10 @@ class Joined:
                      for each, what in ((missing, "samples have no row"), (extra, "rows have no sample")) if each]  # fmt: skip
             raise self._table.fault("; ".join(parts))
 
-    def names(self) -> Sequence[str]:
-        return self._names
-
-    def begin(self, name: str) -> Callable[[Writer], packing.Ready]:
-        return lambda writer: self._prepare(writer, name)
-
-    def _prepare(self, writer: Writer, name: str) -> packing.Ready:
-        try:
-            with self._lock:
-                sample = dict(self._read(self._place[name]))
-            values, nbytes, jpegs = typed.stored({**sample, **self._table.rows[name]}, self.schema)
-            prepared, kept = writer._prepare(values)
-        except PenstockError as error:
-            raise self.located(error, name) from None
-        return packing.Ready(name, prepared, kept, nbytes, jpegs)
+    def _sample(self, name: str) -> dict[str, Any]:
+        with self._lock:
+            sample = dict(self._read(self._place[name]))
+        return {**sample, **self._table.rows[name]}
 
     def _read(self, i: int) -> Iterator[tuple[str, Any]]:
         """Gives the fields of a sample; of a file, its bytes."""
@@ -240,12 +228,6 @@ class Joined:
                 yield name, dataset._value(dataset._sample(i), dataset._place(name), field)
             elif dataset.item(i, name)["present"]:
                 yield name, dataset.read(i, name, original=True)
-
-    def located(self, error: PenstockError, name: str) -> PenstockError:
-        return in_sample(error, name)
-
-    def close(self) -> None:
-        pass
 
 
 def pack_joined(

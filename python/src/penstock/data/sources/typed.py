@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...base.files import read_file
-from ...errors import ArgumentError, PenstockError, in_field
-from .. import image
+from ...errors import ArgumentError, PenstockError, in_field, in_sample
+from .. import image, packing
 from ..schema import Array, Audio, Boxes, Bytes, FieldSpec, Float, Image, Int, Json, Keypoints, Mask, Text
+from ..writer import Writer
 from .items import File, Parts, Picture, Tensor
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
@@ -190,3 +191,33 @@ def stored(sample: Mapping[str, Any], schema: Mapping[str, FieldSpec]) -> tuple[
             nbytes += int(getattr(values[name], "nbytes", 8))
     return values, nbytes, jpegs
 
+
+class Source:
+    """What the packing loop reads (:class:`packing.Packable`), of samples whose values :func:`stored` takes."""
+
+    schema: dict[str, FieldSpec]
+    _names: Sequence[str]
+
+    def _sample(self, name: str) -> dict[str, Any]:
+        """Reads the values of a sample. Any thread."""
+        raise NotImplementedError
+
+    def names(self) -> Sequence[str]:
+        return self._names
+
+    def begin(self, name: str) -> Callable[[Writer], packing.Ready]:
+        return lambda writer: self._prepare(writer, name)
+
+    def _prepare(self, writer: Writer, name: str) -> packing.Ready:
+        try:
+            values, nbytes, jpegs = stored(self._sample(name), self.schema)
+            prepared, kept = writer._prepare(values)
+        except PenstockError as error:
+            raise self.located(error, name) from None
+        return packing.Ready(name, prepared, kept, nbytes, jpegs)
+
+    def located(self, error: PenstockError, name: str) -> PenstockError:
+        return in_sample(error, name)
+
+    def close(self) -> None:
+        pass
