@@ -33,7 +33,7 @@ class Environment:
 ENVIRONMENTS = {
     "torch": Environment(("torch", "numpy", "pillow", "webdataset", "pyzmq", "tornado", "scikit-build-core", "cmake", "ninja",
                           "setuptools"), ("torchvision", "tensorsocket")),
-    "energon": Environment(("torch", "numpy", "pillow", "webdataset", "wids", "megatron-energon"), ("torchvision",)),
+    "energon": Environment(("wids", "megatron-energon"), beside="torch"),
     "dali": Environment(("nvidia-dali-cuda130", "numpy", "pillow")),
     "tf": Environment(("tensorflow-cpu", "pillow")),
     "cv2": Environment(("opencv-python-headless",)),
