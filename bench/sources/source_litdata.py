@@ -36,7 +36,9 @@ class Pairs:
 def epochs(work: common.Work, store: Path, threads: int, buffer: int, fixed: bool, rows: bool = False):
     transform = Pairs(torch_rows.transform_of(work, fixed, rows))
     data = litdata.StreamingDataset(str(store), item_loader=ParquetLoader(), shuffle=not (fixed or rows), transform=transform)
-    loader = litdata.StreamingDataLoader(data, batch_size=work.batch, collate_fn=torch_rows.collate,
-                                         **torch_rows.workers_of(1 if fixed else threads))
+    workers = torch_rows.workers_of(1 if fixed else threads)
+    if workers["num_workers"]:
+        workers["multiprocessing_context"] = "spawn"  # Polars must not be forked; newer releases of LitData refuse it
+    loader = litdata.StreamingDataLoader(data, batch_size=work.batch, collate_fn=torch_rows.collate, **workers)
     while True:
         yield torch_rows.delivered(loader)

@@ -84,6 +84,24 @@ def sources(run: dict[str, Any], cores: str) -> list[str]:
 
 
 @view
+def containers(run: dict[str, Any], cores: str, titles: str) -> list[str]:
+    """Loaders of containers on so many cores, each beside Penstock on the same files. `titles`: group=title, joined by ";"."""
+    rows = []
+    for group, title in (each.split("=") for each in titles.split(";")):
+        for cell in where(run["cells"], group=group, cores=int(cores)):
+            if "absent" in cell:
+                continue
+            own = cell["source"] == "penstock"
+            behind = ["", ""] if own else [times(cell[name]) for name in ("behind_first", "behind_later")]
+            name = f"**{cell['name']}**" if own else cell["name"]
+            rates = [whole(cell["first"]), whole(cell["later"])]
+            rows.append([title, name, *rates, *behind, whole(cell["peak_mb"]), f"{cell['opened_s']:.2f}"])
+            title = ""
+    heads = ["container", "loader", "first epoch, a second", "later", "Penstock has times, first", "later", "peak memory, MB"]
+    return table([*heads, "first batch, s"], rows)
+
+
+@view
 def tasks(run: dict[str, Any], detect: dict[str, Any]) -> list[str]:
     """CPU time and rates of whole recipes. Detection is of its own run."""
     rows = []
