@@ -88,7 +88,7 @@ def parts(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
 
 
 def read_example(data: bytes) -> tuple[int, int, int]:
-    """Returns the number, and start and end of the image's bytes."""
+    """Returns the sample's number, and where the image's bytes start and end in the record."""
     number, image = -1, (0, 0)
     for _, start, end in parts(data, 0, len(data)):
         for _, *entry in parts(data, start, end):

@@ -256,7 +256,7 @@ struct pst_op {
     bool has_center;        /* AFFINE: `center` is given; else it is that of the image */
     float center[2];        /* AFFINE: x, y in pixels of the image at that place */
     float distortion;       /* PERSPECTIVE: 0..1, of half the sides */
-    float alpha[2];         /* ELASTIC: strength for x and y; AUGMIX: of the distributions */
+    float alpha[2];         /* ELASTIC: strength for x, y; AUGMIX: of Beta and Dirichlet */
     uint32_t magnitude;     /* Policies: 0..n_magnitudes - 1 */
     uint32_t n_magnitudes;  /* Policies: 2 or more; default 31 */
     uint32_t mixture_width; /* PST_OP_AUGMIX: 1..8; default 3 */
@@ -328,8 +328,8 @@ enum pst_mix_kind {
     PST_MIX_MIXUP = 1,
     /* CutMix (Yun et al., 2019): a rectangle is that of the partner. */
     PST_MIX_CUTMIX = 2,
-    /* Mosaic (Bochkovskiy et al., YOLOv4, 2020): four rows that meet in a point. A mix that
-     * has it has no other way. Boxes, keypoints and masks move with the pixels. */
+    /* Mosaic (Bochkovskiy et al., YOLOv4, 2020): four rows that meet in a point. It cannot stand
+     * beside other ways in one mix. Boxes, keypoints and masks move with the pixels. */
     PST_MIX_MOSAIC = 3
 };
 

@@ -622,8 +622,8 @@ static PyObject *tiers_of(const struct pst_loader_stats *stats)
     return dict;
 }
 
-/* Adds fall-backs, tiers, levels of vectors, and times of workers. If `dict` is NULL, its exception
- * stays set. */
+/* Adds to `dict` the counts of fall-backs and of the cache's tiers, the CPU levels, and the times
+ * of workers. Returns it. If `dict` is NULL, a Python exception is set already, and stays. */
 static PyObject *add_other_stats(PyObject *dict, const struct pst_loader_stats *stats)
 {
     int status = dict == NULL ? -1 : native_dict_put(dict, "fallbacks", fallbacks_of(stats));

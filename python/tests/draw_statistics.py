@@ -18,7 +18,8 @@ LEAST_CELL = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two lists of draws gave. `statistic`: D of KS, or chi-square over its degrees of freedom. `p`: of a larger one."""
+    """What two lists of draws gave. `statistic`: D of KS, or chi-square over its degrees of freedom. `p`: the
+    probability of a larger statistic, if both have one distribution."""
 
     test: str
     statistic: float

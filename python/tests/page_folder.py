@@ -1,4 +1,4 @@
-"""The folder that a page of the documents runs in, and its environment: for test_readme.py and scripts/check_pages.py."""
+"""Makes the folder and the environment in which the commands of a page run, for test_readme.py and scripts/check_pages.py."""
 
 from __future__ import annotations
 

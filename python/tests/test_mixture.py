@@ -100,7 +100,7 @@ def test_views_and_fields_of_sources(parts: list[Path], tmp_path: Path) -> None:
     folder = ps.Dataset(parts[1])
     mixture = ps.Mixture([ps.Dataset(parts[0]).subset([4, 2]), folder, folder.subset([6])], fields=["image"])
     assert len(mixture) == 10 and [mixture.source_of(i) for i in (0, 1, 2, 9)] == [("0", 4), ("0", 2), ("1", 0), ("2", 6)]
-    folder.close()  # the mixture has its own share
+    folder.close()  # the mixture has a handle of its own
     with loader_of(mixture, shuffle=False) as loader:
         assert order_of(loader) == [4, 2, *range(10, 17), 23]
     assert [mixture.subset([9, 0]).source_of(i) for i in (0, 1)] == [("2", 6), ("0", 4)]

@@ -559,7 +559,7 @@ def mosaic(run: Run) -> Sides:
         image[..., 2] = 60 * i
 
     def read(image: np.ndarray) -> dict[str, float]:
-        done = image[-1, -1, 0] != width - 1  # a column of the partner's left part
+        done = image[-1, -1, 0] != width - 1  # the left part of the partner is there
         found = {"x": width - int(image[0, 0, 0]), "y": height - int(image[0, 0, 1]), "top right": image[0, -1, 2] // 60,
                  "bottom left": image[-1, 0, 2] // 60, "bottom right": image[-1, -1, 2] // 60}  # fmt: skip
         return {"done": done, **{name: value if done else NOTHING for name, value in found.items()}}

@@ -298,7 +298,7 @@ static enum pst_status add_field(struct psti_containers_fields *fields, uint32_t
     return status;
 }
 
-/* Finds the field of a suffix that has none yet: an older field of that name, or a new one. */
+/* Gives a suffix that is new its field: the one that has that name already, or a new one. */
 static enum pst_status settle(struct psti_containers_fields *fields, uint32_t suffix,
                               const struct psti_member_value *member, int64_t n_classes,
                               struct pst_error *err)

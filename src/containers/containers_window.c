@@ -1,10 +1,11 @@
-/* containers_window.c - reads the pieces of a file alone, or the file through: the faster way.
+/* containers_window.c - reads the pieces of a file one by one, or the whole file in
+ * order: the faster of both ways.
  *
  * In: pieces in the order of their offsets, or nearly so. Out: their bytes in one buffer.
  *
- * A phase is some pieces that are read in one way, and its time. After a phase the other way is
- * tried for a short one, and the faster way per piece goes on for a long one. Where a piece takes
- * less than FAST_NS, as in the page cache, the pieces are read alone and nothing is tried. */
+ * Pieces are read in phases, each in one of both ways. After a long phase, the other way is tried
+ * for a short one. The way that took less time for a piece then reads the next long phase. Where a
+ * piece takes less than FAST_NS, as in the page cache, all pieces are read one by one. */
 #include "containers/containers_window.h"
 
 #include "base/alloc.h"

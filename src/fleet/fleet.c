@@ -119,7 +119,8 @@ static void ask_here(struct psti_fleet_set *set, struct psti_fleet_get **gets, s
         return;
     for (size_t i = 0; i < n; i++)
         queue(set->fleet->servers[psti_fleet_choose(set->fleet, gets[i]->state.key_hash)], gets[i]);
-    psti_fleet_watch(set->fleet); /* it may have seen empty queues meanwhile */
+    /* The fleet's thread may have found the queues empty before they were filled, and sleeps. */
+    psti_fleet_watch(set->fleet);
 }
 
 void psti_fleet_ask_and_wait(struct psti_fleet_set *set, struct psti_fleet_get **gets, size_t n)

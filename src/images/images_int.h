@@ -53,7 +53,7 @@ struct pst_images {
     struct psti_share_stop stop;  /* of calls that wait for the service */
     char host_reason[256];        /* as of opening */
     struct psti_cache_shape shape;
-    _Atomic(struct psti_images_host *) host; /* of one process; a forked child makes its own */
+    _Atomic(struct psti_images_host *) host; /* connection of one process; a fork makes its own */
     atomic_int opening_pid;                  /* of the process that makes it, or has made it */
     struct psti_images_pool *pool;
     _Atomic(struct psti_images_tools *) tools[PSTI_IMAGES_TOOLS];

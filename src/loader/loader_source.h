@@ -80,7 +80,7 @@ struct psti_loader_source {
 enum psti_loader_row_state {
     PSTI_LOADER_ROW_ASKED,   /* for what its tiers were asked for, the storage among them */
     PSTI_LOADER_ROW_READING, /* for items that a tier did not have */
-    PSTI_LOADER_ROW_MORE,    /* for the second round of items that are read in two */
+    PSTI_LOADER_ROW_MORE,    /* for the second of two reads of an item */
     PSTI_LOADER_ROW_READY    /* for nothing: the sources point to their bytes */
 };
 

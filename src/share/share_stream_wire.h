@@ -53,7 +53,7 @@ struct psti_stream_layout {
     uint32_t hold_max;      /* most extents that this job may keep */
     uint64_t stride, own;   /* bytes of a slot; offset of its table of own rows */
     uint64_t n_positions;   /* of an epoch */
-    uint64_t group_epoch;   /* newest one of a job of the group or a sibling; UINT64_MAX: none */
+    uint64_t group_epoch;   /* newest begun by a job of the group or a sibling; UINT64_MAX: none */
     uint64_t group_samples; /* samples that the service has prepared for the group so far */
     struct psti_stream_counts counts;
     struct psti_stream_field fields[PST_MAX_FIELDS];

@@ -41,8 +41,9 @@ struct psti_share_view {
     uint32_t extent_rows, n_slots, span, n_places, n_fields;
     int pagemap; /* -1: it cannot be read */
     struct {
-        size_t nbytes, at; /* of a place, 0: not shown; of the first place in the memory */
-        uint64_t offset;   /* in a slot */
+        size_t nbytes; /* of each place; 0: the field is not shown */
+        size_t at;     /* offset of the first place in `memory` */
+        uint64_t offset; /* of the field in a slot */
     } fields[PST_MAX_FIELDS];
     pthread_mutex_t lock; /* guards places, but for `slot` of those in use, which do not change */
     struct place places[];

@@ -50,7 +50,7 @@ enum psti_message_kind {
     PSTI_MESSAGE_FILE_IS = 36,   /* S */
     PSTI_MESSAGE_CLEAR = 37,     /* C */
     PSTI_MESSAGE_STOP = 38,      /* C */
-    /* PSTI_SESSION_STREAM: 48 to 79 */
+    /* 48 to 79 are messages of sessions of the kind PSTI_SESSION_STREAM. */
     PSTI_MESSAGE_STREAM_FIRST = 48,
     PSTI_MESSAGE_STREAM_LAST = 79
 };

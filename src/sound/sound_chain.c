@@ -153,7 +153,8 @@ static enum pst_status wrong(struct pst_error *err, size_t i, enum pst_audio_op_
                      why);
 }
 
-/* What the operation needs before it. n_bins: of what reaches it; 0: a waveform. */
+/* Returns the operation that must stand before this one, or NULL. n_bins: bins of this one's input;
+ * 0: a waveform. */
 static const char *misplaced(const struct pst_audio_op *o, const struct pst_audio_op *before,
                              uint32_t n_bins)
 {
@@ -209,8 +210,8 @@ static enum pst_status make_tables(struct psti_sound_chain *chain, struct pst_er
     return status;
 }
 
-/* Moves the mean of the channels before linear operations, and notes what is known of all results.
- */
+/* Moves the mean over the channels before linear operations, which then have one channel instead of
+ * several. Notes whether the result is mono, and its length if that is fixed. */
 static void arrange(struct psti_sound_chain *chain)
 {
     for (uint32_t i = 0; i < chain->n_ops; i++) {

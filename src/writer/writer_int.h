@@ -129,7 +129,8 @@ enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err);
 /* After an append or a change in place: removes old indexes and shards that the new index does not
  * name, and closes the base. What others still read stays. */
 void psti_writer_drop_old(pst_writer *writer);
-/* Gives the old index a second name, so that its readers can be found. */
+/* Gives the old index a second name. Its readers have locked that file, so it tells, after the old
+ * name is gone, whether there still are some. */
 enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error *err);
 /* Removes all that an unfinished change in place has made. */
 void psti_writer_abandon(pst_writer *writer);

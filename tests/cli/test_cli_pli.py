@@ -232,7 +232,7 @@ class Pli(cli_case.Case):
         for i in range(4):
             self.assertEqual(self.ok("cat", "b.pst", i, "--as", "raw"), self.ok("cat", "c.pst", i))
         self.ok("pack", "f", "d.pst", "--form", "pli", "--max-error", 2)
-        # A raw variant beside the JPEG is lossless.
+        # The raw variant beside the JPEG is a lossless source, so packing needs no --of-lossy.
         self.ok("pack", "f", "e.pst", "--form", "original,raw")
         self.ok("pack", "e.pst", "g.pst", "--form", "pli")
         self.assertEqual(self.ok("cat", "g.pst", 0, "--as", "raw"), self.ok("cat", "c.pst", 0))

@@ -1,5 +1,5 @@
 /* test_containers_beton.c - does the walk over a beton give what FFCV's reader has, whatever fields
- * lie beside each other, and is a file told that was not finished? */
+ * lie beside each other, and does it refuse a file that its writer did not finish? */
 #include "test.h"
 
 #include "rows_helper.h"

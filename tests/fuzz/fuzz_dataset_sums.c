@@ -1,6 +1,6 @@
-/* fuzz_dataset_sums.c - any bytes as the sums that a process noted for an index: a header, and the
- * chunks of its columns. The header's checksum is made right, so that what lies behind it is
- * reached. */
+/* fuzz_dataset_sums.c - any bytes as a file of sums, which a process keeps beside an index: a
+ * header, and chunks of its columns. The header's checksum is corrected first, so that the code
+ * after that check is reached. */
 #include "base/bits.h"
 #include "base/hash.h"
 #include "format/format_sums.h"

@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint8_t *block = malloc(nbytes + 1);
     if (!block)
         return 0;
-    /* At the end of the block, for ASan; at an even or odd address, as it comes. */
+    /* The input lies at the end of its block, so that ASan sees each read past it. Its address is
+     * even or odd, by its length. */
     uint8_t *bytes = block + 1;
     memcpy(bytes, data + HEAD_NBYTES, nbytes);
     pst_error_clear(&err);

@@ -48,7 +48,7 @@ def page_locked(data: Path, expected: list[np.ndarray]) -> None:
 
 
 def clock(data: Path, output: str) -> None:
-    """Batches are timed by the GPU's events: bytes over the link and work behind them."""
+    """Events of the GPU time each batch: its transfer over the link, and the kernels after it."""
     loader = loader_of(data, output=output, device=ps.Gpu(decode="gpu"))
     images_of(loader)
     upload = loader.stats()["stages"]["upload"]

@@ -82,7 +82,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* TSan does not see the memory of a ring go, and takes the next one's for it. */
+/* TSan does not see that a ring of io_uring is unmapped. It takes the memory of a later ring at the
+ * same address for the same memory, and reports a race. */
 #define STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
 
 enum difference { COLOURS, CROPS, KINDS_OF_CROP, DIFFERENCES };

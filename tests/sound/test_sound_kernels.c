@@ -22,7 +22,8 @@ static void fill(float *x, size_t n, uint64_t seed)
     }
 }
 
-/* Spectrogram of n_frames frames by one level. The caller frees it. */
+/* Returns the spectrogram of n_frames frames, by the kernels of one CPU level. The caller frees
+ * it. */
 static float *frames_by(const struct psti_sound_kernels *kernels, const float *wave, uint32_t n_fft,
                         uint32_t hop, uint64_t n_frames, uint32_t power)
 {

@@ -60,8 +60,8 @@ static const struct library liblz4 = {"liblz4", "liblz4.so.1",
                                       "lz4-libs (Fedora, conda lz4-c)",
                                       "PENSTOCK_LIBLZ4", "LZ4"};
 
-/* No room of this house: a missing library is no fault of the sample's, and skipping each would
- * hide it. */
+/* Fails in the name of the library, not of a room: a missing library is no fault of the sample, so
+ * on_error must not skip the sample and hide the cause. */
 static enum pst_status fail_library(const struct library *library, const char *why,
                                     struct pst_error *err)
 {

@@ -59,7 +59,7 @@ uint64_t psti_memory_limit(void) { return psti_memory_limit_below(""); }
 static uint64_t used_by(const char *directory)
 {
     static const struct {
-        const char *usage, *inactive, *active; /* of version 2, and of version 1 */
+        const char *usage, *inactive, *active; /* files and keys of cgroups, version 2 and 1 */
     } names[] = {{"memory.current", "inactive_file", "active_file"},
                  {"memory.usage_in_bytes", "total_inactive_file", "total_active_file"}};
     char line[64];

@@ -282,7 +282,7 @@ static enum pst_status put_array(struct psti_arrow_column *column,
     return status == PST_OK ? put_place(columns, &place, value, err) : status;
 }
 
-/* Makes the value that an index stands for. */
+/* Makes the value of a column with a dictionary: the row has the value's index there. */
 static enum pst_status put_indexed(struct psti_arrow_column *column,
                                    struct psti_containers_columns *columns, uint64_t i,
                                    struct psti_container_value *value, bool *has,

@@ -279,7 +279,7 @@ static enum pst_status describe(struct psti_mds_column *column, struct psti_wind
     return status;
 }
 
-/* Can values of the column be given with the type that they got? NULL: yes. */
+/* Returns why values of the column cannot have the type of the column's field; NULL if they can. */
 static const char *type_problem(const struct psti_mds_column *column)
 {
     enum pst_field_type type = column->type;

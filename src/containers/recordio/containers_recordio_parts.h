@@ -38,7 +38,8 @@ enum pst_status psti_containers_record_next(struct psti_record_walk *walk,
                                             struct psti_recordio_record *record, bool *has,
                                             struct pst_error *err);
 
-/* Copies n bytes from `from` on of a record's joined data. They lie in it. */
+/* Copies n bytes of a record's joined data, from the offset `from` on. The caller has checked that
+ * the data has them. */
 enum pst_status psti_containers_record_copy(struct psti_window *window,
                                             const struct psti_recordio_record *record,
                                             uint64_t from, size_t n, uint8_t *out,

@@ -24,10 +24,10 @@ enum {
 struct psti_audio_ogg {
     struct psti_ogg_walk walk;
     uint64_t *n_samples; /* of each link */
-    size_t i_link;       /* that is open */
+    size_t i_link;       /* the link that is open */
     uint64_t next;       /* sample of the part that is open that comes next */
     uint64_t begin;      /* sample of the link with which that part begins */
-    uint64_t place_at;   /* offset of the page with which it begins, of Opus */
+    uint64_t place_at;   /* Opus: offset of the page with which that part begins */
     uint8_t *head;       /* pages of our own that the part begins with */
 };
 

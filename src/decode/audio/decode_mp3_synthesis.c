@@ -39,7 +39,7 @@ struct psti_mp3_synthesis {
     float alias[8][2];            /* cosine and sine */
     float long_cos[TIMES][TIMES]; /* unlike rows of 36, from all 18 values */
     float short_cos[6][6];
-    float windows[4][36];           /* of short ones 12 */
+    float windows[4][36];           /* by kind of block; that of short blocks has 12 */
     float halves[BANDS];            /* 1 / (2 cos), of 16, 8, 4, 2, 1 */
     float taps[BANDS][16];          /* of each sample of a row: of the times before it */
     uint8_t tap_rows[BANDS][2];     /* even and odd times before: which cosine */

@@ -42,7 +42,7 @@ template <class T> PSTI_LANES T shift_down(T v, uint32_t d)
 {
     return __shfl_down_sync(PSTI_ALL_LANES, v, d);
 }
-/* One lane's value, uniform. */
+/* Returns the value of the lane `lane` to all lanes. */
 template <class T> PSTI_LANES T lane_of(T v, uint32_t lane)
 {
     return __shfl_sync(PSTI_ALL_LANES, v, (int)lane);

@@ -84,7 +84,7 @@ void psti_loader_go_on(pst_loader *loader)
 {
     if (!loader->epoch.begun || loader->epoch.failed ||
         loader->epoch.next_step >= psti_loader_epoch_end(&loader->epoch))
-        return; /* the next epoch begins with the new size */
+        return; /* no epoch is under way; the next one begins with the new size of batches */
     go_on_at(loader, loader->epoch.state.position);
 }
 

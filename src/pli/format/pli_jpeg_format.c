@@ -269,7 +269,8 @@ static void add_mixed_feature(const uint8_t *restrict g, int16_t weight, int16_t
         sums[l] = (int16_t)(sums[l] + (int16_t)(g[l] * (int16_t)(weight + (more & sides[l]))));
 }
 
-/* Computes the sums of section 8.4 for 32 list positions whose sides are all `side`. */
+/* Computes the sums of section 8.4 of docs/format-pli.md for 32 list positions; the blocks of all
+ * have the side `side`. */
 static void sum_side(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES], uint32_t side,
                      uint32_t base, int16_t *restrict sums)
 {

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes *kept: the planes and the list of `all` with the wanted blocks only. Returns the memory
- * that *kept points into. */
+/* Fills *kept with the wanted blocks of `all`: their part of the planes and of the list of blocks.
+ * Returns the memory that *kept points into; the caller frees it. */
 static inline void *pli_keep(const struct psti_pli_coefs *all, const uint64_t *wanted,
                              uint32_t k_last, struct psti_pli_coefs *kept)
 {

@@ -43,7 +43,7 @@ struct making {
     uint8_t sign_bytes[MAX_TOKENS / 8 + 1], raw_bytes[MAX_TOKENS * 2];
     struct bits signs, raw;
     uint8_t second_bytes[32];
-    struct bits second; /* suffix2 of all tokens of one step */
+    struct bits second; /* raw bits of all tokens of one step that the format calls suffix2 */
 };
 
 /* Returns the tokens of a row: one for each column with 16 bits, one for each pair with 8 bits. */

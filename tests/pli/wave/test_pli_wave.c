@@ -447,7 +447,7 @@ static void test_hostile(void **state)
     struct bench *b = *state;
     for (uint32_t turn = 0, bits = 8; turn < 3000; turn++) {
         uint32_t channels = 1 + draw(b) % 4;
-        if (turn % 8 == 0) /* the tables stay those of the last round trip */
+        if (turn % 8 == 0) /* the tables of probabilities stay those of the last round trip */
             bits = 8 + 8 * (draw(b) % 2);
         struct psti_pli_source s =
             source_of(b, 1 + draw(b) % 64, 1 + draw(b) % 64, channels, bits, channels > 2);

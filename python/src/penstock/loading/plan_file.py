@@ -96,7 +96,7 @@ def resize_of(chain: Any) -> int | None:
 
 
 def applied(given: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a Loader's flat arguments with those of a plan, as `read` returns it, in the place of defaults."""
+    """Returns a Loader's flat arguments: those that have their default get the value of the plan, which `read` has returned."""
     found = dict(given)
     _check_sizes(given, plan)
     options = loader_options(plan)

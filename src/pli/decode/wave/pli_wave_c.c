@@ -26,7 +26,7 @@ enum {
     STRIDE = BORDER + EDGE,
     PLANE_TOKENS = (BORDER + EDGE) * STRIDE,
     PLANE_SAMPLES = EDGE * EDGE,
-    READ_AHEAD = 96, /* samples that callers may read from the start of a row */
+    READ_AHEAD = 96, /* callers may read so many samples from a row's start, even past its end */
     /* Sizes for the worst case. A token takes at most one word. A sample of 16 bits has at most 15
      * raw bits, two samples of 8 bits have at most 16. A step may read STEP_NBYTES past the end of
      * words or raw bits before the end is checked. */

@@ -161,7 +161,7 @@ class Look:
         return sum(sizes) / len(sizes) if sizes else 0.0
 
     def survey(self, kind: str) -> Survey:
-        """Returns the survey of a kind. Reads headers where only the files know the pixels."""
+        """Returns the survey of a data set of that kind. It reads the images' headers if no index has their sizes."""
         import numpy as np
 
         found = self.kinds[kind]
