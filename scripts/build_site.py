@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Builds the documents as a site with a search, into build/site: guide, pages, and the references of Python and C.
+"""Builds the documents as a site with a search, into build/site: guide, pages, and the references of commands, Python and C.
 
     scripts/build_site.py [--out DIR]
 
 The pages are those of the repository. They are copied to build/site-source with links to other files turned into links to pages,
-because a site has no repository beside it. The Python reference comes from the docstrings of the installed package, the C reference
-from the comments of the headers. Any warning ends the build with status 1: a link that leads nowhere, a page that no table of
-contents has, a role of a docstring that names nothing.
+because a site has no repository beside it. The reference of commands comes from the tables of options of the program beside this
+Python, the Python reference from the docstrings of the installed package, the C reference from the comments of the headers. Any
+warning ends the build with status 1: a link that leads nowhere, a page that no table of contents has, a role of a docstring that
+names nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import shutil
@@ -23,12 +25,15 @@ from pathlib import Path
 
 import headers
 import python_names
-from check_docs import LINK
+import site_arguments
+import write_cli_pages as cli
+from check_docs import LINK, anchor_of
 from check_style import tracked
 from check_types import stale
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "src" / "penstock"
+PROGRAM = Path(sys.executable).parent / "penstock"
 SITE = Path(__file__).resolve().parent / "site"
 FENCE = re.compile(r"(^```.*?^```[^\n]*$)", re.MULTILINE | re.DOTALL)
 # Pages by the beginning of their paths; the first that fits counts. docs/guide is listed by its own table.
@@ -79,7 +84,7 @@ class Stage:
         elif found == "docs":
             goal = "docs/README.md"
         elif found == "include/penstock":
-            goal = "reference/c/index.rst"
+            goal = "reference/c/headers.rst"
         elif found.startswith("include/penstock/"):
             goal = f"reference/c/{Path(found).stem}.rst"
         elif (ROOT / found).is_dir() or found.startswith("examples/") or found.endswith(".md"):
@@ -271,6 +276,58 @@ def c_reference(stage: Stage) -> list[str]:
     return pages
 
 
+# The reference of commands ---------------------------------------------------------------------------
+
+
+def option_entry(option: cli.Option) -> str:
+    """A directive for an option, with its whole text. Names of documents become links."""
+    names = ", ".join(f"{word} {option.argument}" if option.argument else word for word in reversed(option.words))
+    text = re.sub(r"\bdocs/([\w-]+)\.md\b", r":doc:`docs/\1.md </docs/\1>`", escaped(option.help))
+    default = "" if option.default is None else f" (default {escaped(option.default)})"
+    return f".. option:: {names}\n\n{indented(text + default)}\n\n"
+
+
+def examples(lines: list[str]) -> str:
+    return heading("Examples", "-") + ".. code-block:: sh\n\n" + indented("\n".join(lines)) + "\n"
+
+
+def command_page(verb: cli.Verb) -> str:
+    """The page of a verb: what it does, all options by their groups, examples."""
+    name = f"penstock {verb.name}"
+    text = heading(name, "=") + f"::\n\n   penstock {verb.usage}\n\n"
+    text += "\n\n".join(map(escaped, verb.about.split("\n\n"))) + f"\n\n`More <../../docs/cli.html#{anchor_of(name)}>`__\n\n"
+    text += f".. program:: {name}\n\n"
+    for group, rows in itertools.groupby(verb.options, lambda option: option.group):
+        text += heading(group[:1].upper() + group[1:], "-") + "".join(map(option_entry, rows))
+    return text + examples(verb.examples)
+
+
+def commands_index(verbs: list[cli.Verb]) -> str:
+    """The page of the command: exit statuses, variables of the environment, and the list of verbs."""
+    text = heading("The command line", "=") + "From the tables of options, which ``--help`` and the manual pages show, too. " \
+        "What verbs are for, and how they go together: :doc:`/docs/cli`.\n\n"
+    text += "".join(f"- :doc:`penstock {verb.name} <{cli.page_name(verb)}>`: {escaped(verb.summary)}\n" for verb in verbs)
+    text += "\n.. program:: penstock\n\n" + heading("Options before a verb", "-") + "".join(map(option_entry, cli.OPTIONS))
+    for title, rows in (("Exit status", cli.EXITS), ("Environment", cli.ENVIRONMENT)):
+        text += heading(title, "-") + "".join(f"``{name}``\n{indented(escaped(meaning))}\n\n" for name, meaning in rows)
+    return text + ".. toctree::\n   :hidden:\n\n" + "".join(f"   {cli.page_name(verb)}\n" for verb in verbs)
+
+
+def commands_reference(stage: Stage, verbs: list[cli.Verb]) -> None:
+    for verb in verbs:
+        stage.write(f"reference/commands/{cli.page_name(verb)}.rst", command_page(verb))
+    stage.write("reference/commands/index.rst", commands_index(verbs))
+
+
+def link_options(page: Path, verbs: list[cli.Verb]) -> None:
+    """Gives each verb's section of the staged page of the command a link to the verb's options."""
+    text = page.read_text()
+    for verb in verbs:
+        link = f"[All options](../reference/commands/{cli.page_name(verb)}.rst)"
+        text = re.sub(rf"^## penstock {verb.name}$", rf"\g<0>\n\n{link}", text, flags=re.MULTILINE)
+    page.write_text(text)
+
+
 # The whole -------------------------------------------------------------------------------------------
 
 
@@ -287,12 +344,15 @@ def index_page(title: str, words: str, pages: list[str]) -> str:
 def stage_all(folder: Path) -> None:
     documents = {name for name in tracked(ROOT) if name.endswith(".md") and (name.startswith("docs/") or "/" not in name)}
     stage = Stage(folder, documents)
+    verbs = cli.tables(str(PROGRAM))
+    commands_reference(stage, verbs)
     python = python_reference(stage, PACKAGE)
-    stage.write("reference/python/index.rst", index_page("Python", "From the docstrings of the package.", python))
-    stage.write("reference/c/index.rst", index_page("C", "From the comments of the headers.", c_reference(stage)))
+    stage.write("reference/python/arguments.md", site_arguments.page())
+    stage.write("reference/python/index.rst", index_page("Python", "From the docstrings of the package.", ["arguments", *python]))
+    stage.write("reference/c/headers.rst", index_page("C", "From the comments of the headers.", c_reference(stage)))
     guide = [f"docs/guide/{name}" for name in re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/guide/README.md").read_text())]
     sections = {"Guide": ["docs/guide/README.md", *guide],
-                "Reference": ["reference/python/index", "reference/c/index", "docs/cli.md"]}
+                "Reference": ["docs/cli.md", "reference/commands/index", "reference/python/index", "reference/c/headers"]}
     left = documents - {"README.md"} - set(sections["Guide"]) - set(sections["Reference"])
     for title, beginnings in SECTIONS.items():
         sections[title] = sorted(name for name in left if name.startswith(beginnings))
@@ -300,6 +360,7 @@ def stage_all(folder: Path) -> None:
     order = ["Guide", "Topics", "Reference", "Formats", "Figures", "Inside"]
     for name in sorted(documents - {"README.md"}):
         stage.page(name)
+    link_options(stage.folder / "docs" / "cli.md", verbs)
     stage.page("README.md", "".join(contents(title, sections[title]) for title in order))
     for name in sorted(stage.sources):
         stage.source(name)

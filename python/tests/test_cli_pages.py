@@ -91,6 +91,36 @@ def test_pages_have_every_option(writer: dict[str, Any]) -> None:
     assert "penstock-cache-fleet (1)" in (MADE / "man" / "penstock.1").read_text(encoding="utf-8").replace("\\-", "-")
 
 
+def test_the_site_has_every_option(writer: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A page for each verb, with the whole text of each of its options; the page of the command links to them."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import build_site
+
+    verbs = writer["tables"](str(PROGRAM))
+    stage = build_site.Stage(tmp_path, {"docs/cli.md"})
+    build_site.commands_reference(stage, verbs)
+    stage.page("docs/cli.md")
+    build_site.link_options(tmp_path / "docs" / "cli.md", verbs)
+    linked = (tmp_path / "docs" / "cli.md").read_text(encoding="utf-8")
+    for verb in verbs:
+        name = writer["page_name"](verb)
+        page = (tmp_path / "reference" / "commands" / f"{name}.rst").read_text(encoding="utf-8")
+        said = re.findall(r"(?m)^\.\. option:: (.*)\n\n   (.*)$", page)
+        assert len(said) == len(verb.options) and f"\n.. program:: penstock {verb.name}\n" in page
+        for option, (names, text) in zip(verb.options, said, strict=True):
+            assert f"--{option.name}" in names and (option.letter is None or f"-{option.letter}" in names)
+            assert build_site.escaped(option.help).split("docs/")[0] in text
+            assert option.default is None or build_site.escaped(f"(default {option.default})") in text
+        assert f"## penstock {verb.name}\n\n[All options](../reference/commands/{name}.rst)\n" in linked
+
+
+def test_the_page_of_the_command_names_no_other_option(writer: dict[str, Any]) -> None:
+    known = {f"--{option.name}" for verb in writer["tables"](str(PROGRAM)) for option in verb.options}
+    known |= {f"--{option.name}" for option in writer["OPTIONS"]} | {"--describe"}
+    named = set(re.findall(r"`(?:penstock [a-z]+ )?(--[a-z][a-z-]*)", (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")))
+    assert len(named) > 20 and named <= known
+
+
 def test_pages_are_read_by_man() -> None:
     """Without a warning of groff, and of mandoc."""
     pages = sorted((MADE / "man").glob("*.1"))

@@ -260,8 +260,8 @@ struct cli_source {
          CLI_TEXT,                                                                                 \
          &(source).split,                                                                          \
          "NAME",                                                                                   \
-         NULL,                                                                                     \
-         "of files of others: the split to read, such as train"},                                  \
+         "all",                                                                                    \
+         "of files of others, and of some annotations: the split to read, such as train"},         \
     {                                                                                              \
         "members", 0, CLI_TEXT, &(source).members, "RULES", NULL,                                  \
             "of files of others: what members are, by suffix (docs/tar-fields.md), or columns, "   \
@@ -276,7 +276,8 @@ struct cli_source {
          &(source).labels,                                                                         \
          "FILE",                                                                                   \
          "one class per sub-folder",                                                               \
-         "CSV or JSON-lines file that names the images of a plain folder and their fields"},       \
+         "file of CSV, JSON lines, or lines of path and label that names the images of a plain "   \
+         "folder and their fields"},                                                               \
         {"masks",                                                                                  \
          0,                                                                                        \
          CLI_TEXT,                                                                                 \

@@ -304,11 +304,13 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
         {"epochs", 'e', CLI_COUNT, &bench.epochs, "N", "3",
          "epochs measured, after one that is not"},
         {"op", 0, CLI_TEXT, &bench.operation, "rrc224|crop768|none", "rrc224",
-         "rrc224 and crop768: crop, flip, normalise, f32 NCHW"},
+         "rrc224: RandomResizedCrop(224), crop768: RandomCrop(768), each with flip, normalise, f32 "
+         "NCHW; none: whole images"},
         {"device", 0, CLI_TEXT, &bench.device, "cpu|cuda|cuda:N", "cpu", "where batches go"},
         {"seed", 0, CLI_COUNT, &bench.seed, "N", "0", "of order and augmentation"},
         {"host-memory", 0, CLI_SIZE, &bench.host_memory, "SIZE", "4GiB", "limit of the loader"},
-        {"on-error", 0, CLI_TEXT, &bench.on_error, "stop|skip", "stop", "what a bad image does"},
+        {"on-error", 0, CLI_TEXT, &bench.on_error, "stop|skip", "stop",
+         "what a bad image does; skip: leave it out"},
         CLI_SOURCE_OPTIONS(bench.source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };

@@ -258,10 +258,12 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
         {"force", 0, CLI_FLAG, &cat.force, NULL, NULL,
          "write over a file that is there, without a question"},
         {"as", 'a', CLI_TEXT, &cat.as_text, "png|pli|pli-jpeg|pnm|raw", "as stored",
-         "decode, upright, and write so; pnm: PGM, PPM, or PAM with alpha; "
-         "pli-jpeg: the JPEG's coefficients as PLI"},
+         "decode, upright, and write so; pnm: PGM or PPM, 8 or 16 bits, or PAM with alpha; raw: "
+         "samples alone, (H,W,C), 16 bits little-endian; pli-jpeg: not decoded, the JPEG's "
+         "coefficients as PLI"},
         {"original", 'O', CLI_FLAG, &cat.original, NULL, NULL,
-         "the file that was packed: a JPEG out of its PLI, others as they are stored"},
+         "the file that was packed, byte for byte; of several variants the first that is a file. "
+         "An error where only pixels were kept"},
         {"pixels", 'p', CLI_FLAG, &cat.pixels, NULL, NULL, "the same as --as pnm"},
         {"tier", 't', CLI_TEXT, &cat.pli.tier, "fast|small|dense", "small",
          "--as pli: fast to decode, small, or dense"},

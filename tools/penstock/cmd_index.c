@@ -58,10 +58,12 @@ int cmd_index(struct cli *cli, int argc, char **argv)
     pst_dataset *dataset = NULL;
     const struct cli_option table[] = {
         {"check", 0, CLI_FLAG, &options.check, NULL, NULL,
-         "walk over all files again, and compare what they hold with the index"},
+         "walk over all files again, and compare what they hold with the index: one that differs "
+         "is made anew, with exit status 1. Of a plain folder with a saved listing, look at every "
+         "file"},
         {"sums", 0, CLI_FLAG, &sums, NULL, NULL,
          "of files of others: read all files once, so that the index has a checksum of each item; "
-         "the fleet needs them"},
+         "the fleet and saved caches need them"},
         CLI_SOURCE_OPTIONS(source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };

@@ -137,7 +137,7 @@ int cmd_ls(struct cli *cli, int argc, char **argv)
         {"long", 'l', CLI_FLAG, &ls.detailed, NULL, NULL,
          "form, bytes, width x height x channels / bits too (in a folder each file is read)"},
         {"range", 'r', CLI_TEXT, &range, "A:B", "all",
-         "only samples A to B-1, as the operand A:B; it may lie beyond the last sample"},
+         "only samples A to B-1, as the operand A:B; a range without samples lists nothing"},
         CLI_SOURCE_OPTIONS(source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };

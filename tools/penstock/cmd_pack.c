@@ -612,7 +612,8 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
          &(a).paint,                                                                               \
          "FIELDS",                                                                                 \
          NULL,                                                                                     \
-         "mask (classes) and instances (objects), drawn from polygons and run lengths"},           \
+         "mask (classes) and instances (objects), comma-separated, drawn from polygons and run "   \
+         "lengths; stored as PLI of --tier and --effort"},                                         \
     {                                                                                              \
         "bad-annotations", 0, CLI_TEXT, &(a).bad_annotations, "stop|drop", "stop",                 \
             "what an annotation does that cannot be stored, such as a box without area: make its " \
@@ -649,7 +650,7 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
         "from", 0, CLI_TEXT, &(a).from, "MODULE:FUNCTION", NULL,                                   \
             "a Python function that returns an object with __len__ and __getitem__, or such an "   \
             "object and a schema; it is called with SRC, if SRC is given. --workers N: processes " \
-            "that read"                                                                            \
+            "that read, none if not given"                                                         \
     }
 
 /* How several processes pack together. */
@@ -660,7 +661,35 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
             "only make the plan of shards in DST, by which parts work"                             \
     }
 
-/* Runs the three verbs, which differ in their help and options. append takes DST first. */
+/* Packs with options that were checked. append takes DST first. */
+static int pack_as_given(struct cli *cli, enum pack_kind kind, const struct pack_arguments *a,
+                         const char *operands[], struct pst_pack_options *pack)
+{
+    struct pst_error err;
+    pst_error_clear(&err);
+    struct cli_source source = a->source;
+    /* --on-error skip includes images that cannot be read. */
+    source.allow_unreadable |= strcmp(a->on_error, "skip") == 0;
+    struct pst_dataset_options source_options;
+    if (cli_source_options(cli, &source, &source_options, &err) != PST_OK) {
+        cli_source_free(&source);
+        return cli_fail(cli, &err);
+    }
+    source_options.no_folder = kind == REPACK;
+    const struct pst_writer_options writer_options = {.struct_size = sizeof writer_options,
+                                                      .mode = a->resume        ? PST_WRITER_RESUME
+                                                              : kind == APPEND ? PST_WRITER_APPEND
+                                                                               : PST_WRITER_CREATE,
+                                                      .shard_nbytes = a->shard_nbytes,
+                                                      .commit_nbytes = a->commit_nbytes};
+    pack->source = &source_options;
+    pack->writer = &writer_options;
+    int status = run_pack(cli, kind, a, operands[kind == APPEND], operands[kind != APPEND], pack);
+    cli_source_free(&source);
+    return status;
+}
+
+/* Runs the three verbs, which differ in their help and options. */
 static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
                      enum pack_kind kind)
 {
@@ -673,40 +702,48 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
         CLI_GROUP("what is stored"),
         {"form", 'f', CLI_TEXT, &a.forms, "FORMS",
          kind == APPEND ? "as the data set has them" : "pli-jpeg of JPEGs, others as they are",
-         "how images are stored, comma-separated, the preferred first: pli-jpeg, original (the "
-         "files that were packed), raw, pli; jpeg, png, webp only of images that are so"},
+         "how images are stored, comma-separated, the preferred first: pli-jpeg (JPEGs as PLI of "
+         "their coefficients, others as they are), original (the files that were packed), raw "
+         "(decoded pixels, upright), pli (the pixels as PLI); jpeg, png, webp only of images that "
+         "are so, jpeg also of pli-jpeg"},
         {"mask-form", 0, CLI_TEXT, &a.mask_forms, "FORMS",
          kind == APPEND ? "as the data set has them" : "as the source has them",
-         "the same for masks"},
+         "the same for masks; pixels of a PNG with a palette are its indices"},
         {"tier", 't', CLI_TEXT, &a.pli.tier, "fast|small|dense", "small",
          "pli: fast to decode, small, or dense"},
         {"effort", 'e', CLI_COUNT, &a.pli.effort, "N", "3",
-         "pli: 1 to 5; more is smaller and slower to make"},
+         "pli: 1 to 5; more is smaller and slower to make, not slower to decode"},
         {"max-error", 0, CLI_COUNT, &a.pli.max_error, "N", "0",
-         "pli: samples of images may differ by so much; 0 is lossless"},
+         "pli: samples of images may differ by so much, 127 at most; 0 is lossless, as masks "
+         "always are"},
         {"of-lossy", 0, CLI_FLAG, &a.of_lossy, NULL, NULL,
-         "pli: of JPEG and lossy WebP too, which makes them larger"},
+         "pli: of JPEG and lossy WebP too, which makes them several times larger"},
         {"plan", 0, CLI_TEXT, &a.plan, "FILE", NULL,
          "which samples are stored in which forms, as `penstock plan` found; others stay as they "
-         "are"},
+         "are. Goes without --form and --tier"},
         {"resize", 0, CLI_COUNT, &a.resize, "SIDE", NULL,
          "store images after Resize(SIDE): the shorter side becomes SIDE pixels, with masks, boxes "
          "and keypoints; smaller images stay as they are. Their pixels, as PLI or raw. A chain "
          "that begins with Resize(SIDE) gives the same bits as from the whole images, in their own "
-         "channels and bits; every other chain sees the smaller images"},
+         "channels and bits; every other chain sees the smaller images. Goes without --resume and "
+         "--plan"},
         {"add-classes", 0, CLI_FLAG, &a.add_classes, NULL, NULL,
          "classes of SRC that DST does not have become new classes of DST"},
         {"made-for", 0, CLI_TEXT, &a.made_for, "upright|stored", NULL,
          "for which picture of images with an EXIF orientation masks, boxes and keypoints were "
-         "made"},
+         "made. Where nobody says so, such a sample is a bad one unless its mask's size decides"},
         CLI_GROUP("how it is made"),
-        {"workers", 'w', CLI_COUNT, &a.workers, "N", "all cores", "threads that read and decode"},
-        {"resume", 'r', CLI_FLAG, &a.resume, NULL, NULL, "go on where an interrupted run stopped"},
+        {"workers", 'w', CLI_COUNT, &a.workers, "N", "all cores",
+         "threads that read and decode; the result does not depend on it"},
+        {"resume", 'r', CLI_FLAG, &a.resume, NULL, NULL,
+         "go on where an interrupted run stopped; begin where there was none"},
         {"verify-samples", 0, CLI_FLAG, &a.verify_samples, NULL, NULL,
          "decode every image and sound, so that bad ones are found now"},
         {"verify-pixels", 0, CLI_FLAG, &a.verify_samples, NULL, NULL,
          "the older name of --verify-samples"},
-        {"on-error", 0, CLI_TEXT, &a.on_error, "stop|skip", "stop", "what a bad image does"},
+        {"on-error", 0, CLI_TEXT, &a.on_error, "stop|skip", "stop",
+         "what a bad image does. skip: name bad images and unreadable files, leave them out, go "
+         "on; exit status 1 at the end"},
         {"shard-size", 's', CLI_SIZE, &a.shard_nbytes, "SIZE", "1GiB",
          "start a new shard file beyond this"},
         {"commit-size", 0, CLI_SIZE, &a.commit_nbytes, "SIZE", "256MiB",
@@ -735,30 +772,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
         status = fill_options(cli, kind, &a, &pack, forms);
     if (status < 0 && is_annotated(&a))
         status = cli_python(cli, argc, argv);
-    if (status >= 0)
-        return status;
-    struct pst_error err;
-    pst_error_clear(&err);
-    struct cli_source source = a.source;
-    /* --on-error skip includes images that cannot be read. */
-    source.allow_unreadable |= strcmp(a.on_error, "skip") == 0;
-    struct pst_dataset_options source_options;
-    if (cli_source_options(cli, &source, &source_options, &err) != PST_OK) {
-        cli_source_free(&source);
-        return cli_fail(cli, &err);
-    }
-    source_options.no_folder = kind == REPACK;
-    const struct pst_writer_options writer_options = {.struct_size = sizeof writer_options,
-                                                      .mode = a.resume         ? PST_WRITER_RESUME
-                                                              : kind == APPEND ? PST_WRITER_APPEND
-                                                                               : PST_WRITER_CREATE,
-                                                      .shard_nbytes = a.shard_nbytes,
-                                                      .commit_nbytes = a.commit_nbytes};
-    pack.source = &source_options;
-    pack.writer = &writer_options;
-    status = run_pack(cli, kind, &a, operands[kind == APPEND], operands[kind != APPEND], &pack);
-    cli_source_free(&source);
-    return status;
+    return status >= 0 ? status : pack_as_given(cli, kind, &a, operands, &pack);
 }
 
 int cmd_pack(struct cli *cli, int argc, char **argv)

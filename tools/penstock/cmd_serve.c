@@ -201,13 +201,14 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         {"memory", 'm', CLI_SIZE, &memory, "SIZE", "half of the free memory",
          "most memory of the host cache"},
         {"threads", 't', CLI_COUNT, &threads, "N", "all cores allowed",
-         "threads that read and prepare"},
+         "threads that read and re-code"},
         {"numa", 0, CLI_TEXT, &numa, "NODE|auto|none", "PENSTOCK_NUMA, else auto",
          "NUMA node for threads and memory; auto: that of the CUDA devices"},
         {"linger", 0, CLI_COUNT, &linger, "SECONDS", "600", "ends so long after the last client"},
         {"keep", 'k', CLI_FLAG, &keep, NULL, NULL, "does not end for want of clients"},
         {"detach", 'd', CLI_FLAG, &detaches, NULL, NULL,
-         "returns when the service serves, which goes on in the background"},
+         "returns when the service serves, which goes on in the background, in a session of its "
+         "own"},
         CLI_SOCKET_OPTION(socket),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
     const struct cli_command command = {

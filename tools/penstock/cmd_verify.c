@@ -173,7 +173,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
          "decode images and sounds too and compare pixel checksums (folders: always)"},
         {"restore", 'r', CLI_FLAG, &a.restore, NULL, NULL,
          "make the JPEG files of pli-jpeg again, too, and compare their checksums"},
-        {"workers", 'w', CLI_COUNT, &a.workers, "N", "all cores", "threads"},
+        {"workers", 'w', CLI_COUNT, &a.workers, "N", "all cores", "threads that read and check"},
         CLI_SOURCE_OPTIONS(a.source, 0),
         CLI_GROUP("several processes"),
         CLI_PART_OPTION(a.part_text),

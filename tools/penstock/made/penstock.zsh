@@ -68,8 +68,8 @@ _penstock() {
       '--mask-form[the same for masks]:FORMS:_values -s , value pli-jpeg original raw pli jpeg png webp' \
       '(-t --tier)'{-t,--tier}'[pli\: fast to decode, small, or dense]:fast|small|dense:(fast small dense)' \
       '(-e --effort)'{-e,--effort}'[pli\: 1 to 5]:N: ' \
-      '--max-error[pli\: samples of images may differ by so much]:N: ' \
-      '--of-lossy[pli\: of JPEG and lossy WebP too, which makes them larger]' \
+      '--max-error[pli\: samples of images may differ by so much, 127 at most]:N: ' \
+      '--of-lossy[pli\: of JPEG and lossy WebP too, which makes them several times larger]' \
       '--plan[which samples are stored in which forms, as `penstock plan` found]:FILE:_files' \
       '--resize[store images after Resize(SIDE)\: the shorter side becomes SIDE...]:SIDE: ' \
       '--made-for[for which picture of images with an EXIF orientation masks, boxes...]:upright|stored:(upright stored)' \
@@ -82,16 +82,16 @@ _penstock() {
       '--commit-size[make what was written durable each time it grew by this]:SIZE: ' \
       '--part[do part I of N, from 1]:I/N: ' \
       '--prepare[only make the plan of shards in DST, by which parts work]' \
-      '(-l --labels)'{-l,--labels}'[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '(-l --labels)'{-l,--labels}'[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--coco[annotations of SRC'\''s images in COCO JSON\: boxes, keypoints, polygons]:FILE:_files' \
       '--voc[SRC has the layout of Pascal VOC (XML)]' \
       '--citypersons[SRC has the layout of Cityscapes with CityPersons (gtBboxCityPersons)]' \
-      '--paint[mask (classes) and instances (objects), drawn from polygons and run...]:FIELDS: ' \
+      '--paint[mask (classes) and instances (objects), comma-separated, drawn from...]:FIELDS: ' \
       '--bad-annotations[what an annotation does that cannot be stored, such as a box without...]:stop|drop:(stop drop)' \
       '--yolo[SRC is data.yaml of YOLO, or its folder\: boxes, polygons, points]' \
       '--cvat[SRC is an unpacked export of CVAT for images 1.1, or its XML file]' \
@@ -114,8 +114,8 @@ _penstock() {
       '--mask-form[the same for masks]:FORMS:_values -s , value pli-jpeg original raw pli jpeg png webp' \
       '(-t --tier)'{-t,--tier}'[pli\: fast to decode, small, or dense]:fast|small|dense:(fast small dense)' \
       '(-e --effort)'{-e,--effort}'[pli\: 1 to 5]:N: ' \
-      '--max-error[pli\: samples of images may differ by so much]:N: ' \
-      '--of-lossy[pli\: of JPEG and lossy WebP too, which makes them larger]' \
+      '--max-error[pli\: samples of images may differ by so much, 127 at most]:N: ' \
+      '--of-lossy[pli\: of JPEG and lossy WebP too, which makes them several times larger]' \
       '--resize[store images after Resize(SIDE)\: the shorter side becomes SIDE...]:SIDE: ' \
       '--add-classes[classes of SRC that DST does not have become new classes of DST]' \
       '(-w --workers)'{-w,--workers}'[threads that read and decode]:N: ' \
@@ -125,11 +125,11 @@ _penstock() {
       '--on-error[what a bad image does]:stop|skip:(stop skip)' \
       '(-s --shard-size)'{-s,--shard-size}'[start a new shard file beyond this]:SIZE: ' \
       '--commit-size[make what was written durable each time it grew by this]:SIZE: ' \
-      '(-l --labels)'{-l,--labels}'[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '(-l --labels)'{-l,--labels}'[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -143,8 +143,8 @@ _penstock() {
       '--mask-form[the same for masks]:FORMS:_values -s , value pli-jpeg original raw pli jpeg png webp' \
       '(-t --tier)'{-t,--tier}'[pli\: fast to decode, small, or dense]:fast|small|dense:(fast small dense)' \
       '(-e --effort)'{-e,--effort}'[pli\: 1 to 5]:N: ' \
-      '--max-error[pli\: samples of images may differ by so much]:N: ' \
-      '--of-lossy[pli\: of JPEG and lossy WebP too, which makes them larger]' \
+      '--max-error[pli\: samples of images may differ by so much, 127 at most]:N: ' \
+      '--of-lossy[pli\: of JPEG and lossy WebP too, which makes them several times larger]' \
       '--plan[which samples are stored in which forms, as `penstock plan` found]:FILE:_files' \
       '--resize[store images after Resize(SIDE)\: the shorter side becomes SIDE...]:SIDE: ' \
       '--made-for[for which picture of images with an EXIF orientation masks, boxes...]:upright|stored:(upright stored)' \
@@ -157,7 +157,7 @@ _penstock() {
       '--commit-size[make what was written durable each time it grew by this]:SIZE: ' \
       '--part[do part I of N, from 1]:I/N: ' \
       '--prepare[only make the plan of shards in DST, by which parts work]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -176,11 +176,11 @@ _penstock() {
       _arguments -s -S \
       '(-a --all)'{-a,--all}'[read the header of every file of a folder, not of some 256]' \
       '--croissant[write Croissant metadata of a data set or folder to FILE, beside or...]:FILE:_files' \
-      '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '--labels[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -191,11 +191,11 @@ _penstock() {
       _arguments -s -S \
       '(-l --long)'{-l,--long}'[form, bytes, width x height x channels / bits too (in a folder each...]' \
       '(-r --range)'{-r,--range}'[only samples A to B-1, as the operand A\:B]:A\:B: ' \
-      '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '--labels[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -211,17 +211,17 @@ _penstock() {
       '(-o --output)'{-o,--output}'[where to write]:FILE:_files' \
       '--force[write over a file that is there, without a question]' \
       '(-a --as)'{-a,--as}'[decode, upright, and write so]:png|pli|pli-jpeg|pnm|raw:(png pli pli-jpeg pnm raw)' \
-      '(-O --original)'{-O,--original}'[the file that was packed\: a JPEG out of its PLI, others as they are...]' \
+      '(-O --original)'{-O,--original}'[the file that was packed, byte for byte]' \
       '(-p --pixels)'{-p,--pixels}'[the same as --as pnm]' \
       '(-t --tier)'{-t,--tier}'[--as pli\: fast to decode, small, or dense]:fast|small|dense:(fast small dense)' \
       '(-e --effort)'{-e,--effort}'[--as pli\: 1 to 5]:N: ' \
       '--max-error[--as pli\: samples may differ by so much]:N: ' \
       '(-i --indices)'{-i,--indices}'[of an image with a palette its indices (masks\: always)]' \
-      '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '--labels[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -232,9 +232,9 @@ _penstock() {
     unpack)
       _arguments -s -S \
       '(-w --workers)'{-w,--workers}'[threads that restore and write]:N: ' \
-      '(-r --resume)'{-r,--resume}'[go on where an interrupted run stopped\: files that are there stay]' \
+      '(-r --resume)'{-r,--resume}'[go on where an interrupted run stopped\: files that are there stay if...]' \
       '--on-error[what a bad sample does]:stop|skip:(stop skip)' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -246,12 +246,12 @@ _penstock() {
       _arguments -s -S \
       '(-d --decode)'{-d,--decode}'[decode images and sounds too and compare pixel checksums (folders...]' \
       '(-r --restore)'{-r,--restore}'[make the JPEG files of pli-jpeg again, too, and compare their checksums]' \
-      '(-w --workers)'{-w,--workers}'[threads]:N: ' \
-      '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '(-w --workers)'{-w,--workers}'[threads that read and check]:N: ' \
+      '--labels[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--part[do part I of N, from 1]:I/N: ' \
       '--summary[join the reports that parts wrote with --json\: the operands are...]' \
@@ -262,13 +262,13 @@ _penstock() {
       ;;
     index)
       _arguments -s -S \
-      '--check[walk over all files again, and compare what they hold with the index]' \
+      '--check[walk over all files again, and compare what they hold with the...]' \
       '--sums[of files of others\: read all files once, so that the index has a...]' \
-      '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '--labels[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -278,7 +278,7 @@ _penstock() {
     view)
       _arguments -s -S \
       '(-f --field)'{-f,--field}'[which image or mask]:NAME: ' \
-      '--box-labels[field with a name or number for each box]:NAME: ' \
+      '--box-labels[field with a text or number for each box\: a JSON list, or an array...]:NAME: ' \
       '(-n --name)'{-n,--name}'[SAMPLE is a name even if it looks like a number]' \
       '(-b --batch)'{-b,--batch}'[RANGE is of positions in a shuffled epoch, not of sample numbers]' \
       '(-t --transforms)'{-t,--transforms}'[JSON file of operations, as penstock.transforms.to_json writes it]:FILE:_files' \
@@ -287,13 +287,13 @@ _penstock() {
       '--seed[of order and operations]:N: ' \
       '(-o --output)'{-o,--output}'[the PNG]:FILE:_files' \
       '--force[write over files that are there, without a question]' \
-      '(-s --size)'{-s,--size}'[side of a picture on the sheet]:PIXELS: ' \
+      '(-s --size)'{-s,--size}'[side of a picture on the sheet, 32 to 2048]:PIXELS: ' \
       '(-c --columns)'{-c,--columns}'[pictures in a row]:N: ' \
-      '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '--labels[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -304,11 +304,11 @@ _penstock() {
     serve)
       _arguments -s -S \
       '(-m --memory)'{-m,--memory}'[most memory of the host cache]:SIZE: ' \
-      '(-t --threads)'{-t,--threads}'[threads that read and prepare]:N: ' \
+      '(-t --threads)'{-t,--threads}'[threads that read and re-code]:N: ' \
       '--numa[NUMA node for threads and memory]:NODE|auto|none:(auto none)' \
       '--linger[ends so long after the last client]:SECONDS: ' \
       '(-k --keep)'{-k,--keep}'[does not end for want of clients]' \
-      '(-d --detach)'{-d,--detach}'[returns when the service serves, which goes on in the background]' \
+      '(-d --detach)'{-d,--detach}'[returns when the service serves, which goes on in the background, in...]' \
       '--socket[the service'\''s socket]:PATH:_files' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -361,16 +361,16 @@ _penstock() {
       '(-b --batch-size)'{-b,--batch-size}'[samples per batch]:N: ' \
       '(-w --workers)'{-w,--workers}'[decoding threads]:N: ' \
       '(-e --epochs)'{-e,--epochs}'[epochs measured, after one that is not]:N: ' \
-      '--op[rrc224 and crop768\: crop, flip, normalise, f32 NCHW]:rrc224|crop768|none:(rrc224 crop768 none)' \
+      '--op[rrc224\: RandomResizedCrop(224), crop768\: RandomCrop(768), each with...]:rrc224|crop768|none:(rrc224 crop768 none)' \
       '--device[where batches go]:cpu|cuda|cuda\:N:(cpu cuda)' \
       '--seed[of order and augmentation]:N: ' \
       '--host-memory[limit of the loader]:SIZE: ' \
       '--on-error[what a bad image does]:stop|skip:(stop skip)' \
-      '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '--labels[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -386,9 +386,9 @@ _penstock() {
     analyze)
       _arguments -s -S \
       '--train[step(batch), which returns when the step is done]:MODULE\:FUNCTION: ' \
-      '--command[instead of DATA\: a training script with torch'\''s DataLoader, run once]:TEXT: ' \
-      '--rate[an accelerator that takes N samples/s]:N: ' \
-      '--as[an emulated accelerator, such as mlperf\:resnet50\:h100]:NAME: ' \
+      '--command[instead of DATA\: a training script with torch'\''s DataLoader, run once...]:TEXT: ' \
+      '--rate[an accelerator that takes N samples/s, emulated by pauses]:N: ' \
+      '--as[an emulated accelerator of MLPerf Storage, such as mlperf\:resnet50\:h100]:NAME: ' \
       '--accelerators[how many share this machine]:N: ' \
       '--budget[about how long it may take]:TIME: ' \
       '--wait-quiet[wait at most so long, such as 60s, until other programs leave the...]:TIME: ' \
@@ -397,16 +397,16 @@ _penstock() {
       '--size[without --transforms\: side of the crop, PIXELS or HEIGHTxWIDTH]:SIZE: ' \
       '--fields[fields to deliver]:A,B: ' \
       '--per-box[fields with a row for each box, or A=BOXES where there are several boxes]:A,B: ' \
-      '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '--labels[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
-      '--forms[forms to probe]:A,B:_values -s , value jpeg pli-jpeg png webp pli-fast pli-small pli-dense raw' \
+      '--forms[forms to probe\: jpeg, pli-jpeg, png, webp, pli-fast, pli-small...]:A,B:_values -s , value jpeg pli-jpeg png webp pli-fast pli-small pli-dense raw' \
       '--machine[predict for the machine of this file]:FILE:_files' \
-      '--skip[--command\: loops over DataLoaders before the training'\''s]:N: ' \
-      '--finish[--command\: let the script go on after the measurement]' \
+      '--skip[--command\: the script'\''s loops over DataLoaders before the training'\''s]:N: ' \
+      '--finish[--command\: let the script go on after the measurement, which else...]' \
       '--out[write the report (JSON), for penstock whatif]:FILE:_files' \
       '--html[write the report as one HTML page]:FILE:_files' \
       '--force[write over files that are there, without a question]' \
@@ -426,7 +426,7 @@ _penstock() {
       '--hosts[machines over which a cache is partitioned]:V: ' \
       '--cache[Penstock'\''s cache on one host\: 64GiB]:V: ' \
       '--page-cache[memory left for the kernel'\''s page cache]:V: ' \
-      '--policy[of the cache\: minio, random, lru, lru-sequential (default minio)]:V:_values -s , value minio random lru lru-sequential' \
+      '--policy[of the cache\: minio (nothing is evicted), random, lru...]:V:_values -s , value minio random lru lru-sequential' \
       '--storage[rate of storage\: 2GB/s]:V: ' \
       '--reads[reads/s of storage]:V: ' \
       '--network[rate between hosts\: 1.2GB/s]:V: ' \
@@ -435,9 +435,9 @@ _penstock() {
       '--epoch-batches[batches of a rank in one epoch]:V: ' \
       '--epoch-pause[seconds between two epochs, for validation]:V: ' \
       '--gpu-speed[speed of the accelerator\: 2x]:V: ' \
-      '--gpu-free[part of its time that preparation may have, 0 to 1]:V: ' \
+      '--gpu-free[part of its time that preparation may have, 0 (none) to 1]:V: ' \
       '--gpu-part[part of the rows that it decodes, 0 to 1]:V: ' \
-      '--form[form of the images\: pli-jpeg, pli-small, ]:V:_values -s , value jpeg pli-jpeg png webp pli-fast pli-small pli-dense raw' \
+      '--form[form of the images, one of the report'\''s\: pli-jpeg, pli-small, ]:V:_values -s , value jpeg pli-jpeg png webp pli-fast pli-small pli-dense raw' \
       '--decode[where images are decoded\: cpu or gpu]:V:_values -s , value cpu gpu' \
       '--shared-cache[ranks and jobs share one cache]' \
       '--shared-preparation[a sample is prepared once for all jobs]' \
@@ -453,8 +453,8 @@ _penstock() {
     plan)
       _arguments -s -S \
       '--train[step(batch), which returns when the step is done]:MODULE\:FUNCTION: ' \
-      '--rate[an accelerator that takes N samples/s]:N: ' \
-      '--as[an emulated accelerator, such as mlperf\:resnet50\:h100]:NAME: ' \
+      '--rate[an accelerator that takes N samples/s, emulated by pauses]:N: ' \
+      '--as[an emulated accelerator of MLPerf Storage, such as mlperf\:resnet50\:h100]:NAME: ' \
       '--accelerators[how many share this machine]:N: ' \
       '--budget[about how long it may take]:TIME: ' \
       '--wait-quiet[wait at most so long, such as 60s, until other programs leave the...]:TIME: ' \
@@ -463,26 +463,26 @@ _penstock() {
       '--size[without --transforms\: side of the crop, PIXELS or HEIGHTxWIDTH]:SIZE: ' \
       '--fields[fields to deliver]:A,B: ' \
       '--per-box[fields with a row for each box, or A=BOXES where there are several boxes]:A,B: ' \
-      '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '--labels[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
-      '--forms[forms to consider]:A,B:_values -s , value jpeg pli-jpeg png webp pli-fast pli-small pli-dense raw' \
-      '--goal[most samples/s, least storage or least cost of an epoch]:rate|storage|cost:(rate storage cost)' \
+      '--forms[forms to consider\: jpeg, pli-jpeg, png, webp, pli-fast, pli-small...]:A,B:_values -s , value jpeg pli-jpeg png webp pli-fast pli-small pli-dense raw' \
+      '--goal[most samples/s]:rate|storage|cost:(rate storage cost)' \
       '--least-rate[samples/s that a plan must reach]:N: ' \
       '--storage-limit[most bytes on storage\: 100GiB, or 150% of today'\''s]:SIZE: ' \
       '--cache[memory for the cache\: 8GiB, 50%, 0]:SIZE: ' \
       '--page-cache[memory for the kernel'\''s page cache\: 8GiB]:SIZE: ' \
       '--max-error[allow PLI whose samples differ by up to N of 255]:N: ' \
-      '--copies[store a sample in each form of the mix]' \
+      '--copies[store a sample in each form of the mix, so that every batch has the...]' \
       '--training-size[images may be stored after the Resize(side) that the transforms...]' \
       '--machines[compare these machines]:FILE:_files' \
       '--machine[plan a REPORT for the machine of this file]:FILE:_files' \
       '--no-layout[do not measure files against packed samples]' \
-      '--schedule[sizes from epochs on\: EPOCH\:SIZE\[\:BATCH\],]:STAGES: ' \
-      '--out[write the plan (JSON)]:FILE:_files' \
+      '--schedule[sizes of pictures and batches from epochs on, which Loader(plan=)...]:STAGES: ' \
+      '--out[write the plan (JSON), for pack, repack and Loader(plan=)]:FILE:_files' \
       '--force[write over files that are there, without a question]' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
@@ -492,8 +492,8 @@ _penstock() {
     tune)
       _arguments -s -S \
       '--train[step(batch), which returns when the step is done]:MODULE\:FUNCTION: ' \
-      '--rate[an accelerator that takes N samples/s]:N: ' \
-      '--as[an emulated accelerator, such as mlperf\:resnet50\:h100]:NAME: ' \
+      '--rate[an accelerator that takes N samples/s, emulated by pauses]:N: ' \
+      '--as[an emulated accelerator of MLPerf Storage, such as mlperf\:resnet50\:h100]:NAME: ' \
       '--accelerators[how many share this machine]:N: ' \
       '--budget[about how long it may measure]:TIME: ' \
       '--wait-quiet[wait at most so long, such as 60s, until other programs leave the...]:TIME: ' \
@@ -503,21 +503,21 @@ _penstock() {
       '--size[without --transforms\: side of the crop, PIXELS or HEIGHTxWIDTH]:SIZE: ' \
       '--fields[fields to deliver]:A,B: ' \
       '--per-box[fields with a row for each box, or A=BOXES where there are several boxes]:A,B: ' \
-      '--labels[CSV or JSON-lines file that names the images of a plain folder and...]:FILE:_files' \
+      '--labels[file of CSV, JSON lines, or lines of path and label that names the...]:FILE:_files' \
       '--masks[other columns of the label file that name mask files, comma-separated]:COLUMNS: ' \
       '--ignore-labels[the images alone\: sub-folders are no classes, and texts with boxes...]' \
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
-      '--split[of files of others\: the split to read, such as train]:NAME: ' \
+      '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
       '--storage-limit[most bytes on storage\: 100GiB, or 150% of today'\''s]:SIZE: ' \
       '--cache[memory for the cache\: 8GiB, 50%, 0]:SIZE: ' \
       '--page-cache[memory for the kernel'\''s page cache\: 8GiB]:SIZE: ' \
       '--max-error[allow PLI whose samples differ by up to N of 255]:N: ' \
-      '--copies[store a sample in each form of the mix]' \
+      '--copies[store a sample in each form of the mix, so that every batch has the...]' \
       '--training-size[images may be stored after the Resize(side) that the transforms...]' \
       '(-y --yes)'{-y,--yes}'[write without a question, also over files that are there]' \
       '--out[where a folder is packed to]:DIR:_files -/' \
-      '--plan[write the plan (JSON)]:FILE:_files' \
+      '--plan[write the plan (JSON), also where no data are written]:FILE:_files' \
       '--report[write both analyses and the plan (JSON)]:FILE:_files' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \

@@ -473,8 +473,11 @@ int cmd_unpack(struct cli *cli, int argc, char **argv)
     const struct cli_option options[] = {
         {"workers", 'w', CLI_COUNT, &workers, "N", "all cores", "threads that restore and write"},
         {"resume", 'r', CLI_FLAG, &unpack.plan.resume, NULL, NULL,
-         "go on where an interrupted run stopped: files that are there stay"},
-        {"on-error", 0, CLI_TEXT, &on_error, "stop|skip", "stop", "what a bad sample does"},
+         "go on where an interrupted run stopped: files that are there stay if they have the right "
+         "length, PNG if they hold the right pixels; anything else in their place is an error"},
+        {"on-error", 0, CLI_TEXT, &on_error, "stop|skip", "stop",
+         "what a bad sample does. skip: name bad samples, leave them out, go on; exit status 1 at "
+         "the end"},
         CLI_MEMBERS_OPTIONS(source),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };

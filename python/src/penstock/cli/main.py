@@ -55,11 +55,13 @@ def _analyze_parser() -> Parser:
     _add_accelerator(parser, "60s", "about how long it may take", command=True)
     _add_usual(parser)
     parser.heading("what is asked")
-    parser.option("--forms", metavar="A,B", text="forms to probe", shown="those that are worth it", several=probe.FORMS)
+    parser.option("--forms", metavar="A,B", text=f"forms to probe: {', '.join(probe.FORMS)}; empty: only the stored one",
+                  shown="those that are worth it", several=probe.FORMS)  # fmt: skip
     parser.option("--machine", metavar="FILE", text="predict for the machine of this file")
     parser.option("--skip", type=whole, default=0, metavar="N", shown="0",
-                  text="--command: loops over DataLoaders before the training's")  # fmt: skip
-    parser.option("--finish", action="store_true", text="--command: let the script go on after the measurement")
+                  text="--command: the script's loops over DataLoaders before the training's")  # fmt: skip
+    parser.option("--finish", action="store_true",
+                  text="--command: let the script go on after the measurement, which else ends it by SystemExit")  # fmt: skip
     parser.heading("what is written")
     parser.option("--out", metavar="FILE", text="write the report (JSON), for penstock whatif")
     parser.option("--html", metavar="FILE", text="write the report as one HTML page")
@@ -72,12 +74,15 @@ def _add_accelerator(parser: Parser, budget: str, about_budget: str, command: bo
     """Adds the options that say what trains, and how long that may be measured."""
     parser.heading("what trains")
     how = parser.add_mutually_exclusive_group()
-    parser.option("--train", metavar="MODULE:FUNCTION", group=how, text="step(batch), which returns when the step is done")
+    parser.option("--train", metavar="MODULE:FUNCTION", group=how, text="step(batch), which returns when the step is done; the "
+                  "module is looked for in the working directory first")  # fmt: skip
     if command:
         parser.option("--command", metavar="TEXT", group=how,
-                      text="instead of DATA: a training script with torch's DataLoader, run once")  # fmt: skip
-    parser.option("--rate", type=number, metavar="N", group=how, text="an accelerator that takes N samples/s")
-    parser.option("--as", dest="name", metavar="NAME", group=how, text="an emulated accelerator, such as mlperf:resnet50:h100")
+                      text="instead of DATA: a training script with torch's DataLoader, run once as it is, with phases that "
+                      "change between its batches")  # fmt: skip
+    parser.option("--rate", type=number, metavar="N", group=how, text="an accelerator that takes N samples/s, emulated by pauses")
+    parser.option("--as", dest="name", metavar="NAME", group=how, text="an emulated accelerator of MLPerf Storage, such as "
+                  "mlperf:resnet50:h100; '8 x mlperf:resnet50:h100' is eight of them")  # fmt: skip
     parser.option("--accelerators", type=whole, metavar="N", text="how many share this machine", shown="1")
     parser.heading("how it is measured")
     parser.option("--budget", default=budget, metavar="TIME", text=about_budget, shown=budget)
@@ -107,8 +112,9 @@ def _add_plan(parser: Parser) -> None:
     parser.option("--page-cache", default="auto", metavar="SIZE", shown="auto",
                   text="memory for the kernel's page cache: 8GiB; 0: data always come from storage")  # fmt: skip
     parser.option("--max-error", type=whole, default=0, metavar="N", shown="0",
-                  text="allow PLI whose samples differ by up to N of 255")  # fmt: skip
-    parser.option("--copies", action="store_true", text="store a sample in each form of the mix")
+                  text="allow PLI whose samples differ by up to N of 255; 0: no pixel changes")  # fmt: skip
+    parser.option("--copies", action="store_true",
+                  text="store a sample in each form of the mix, so that every batch has the mix exactly")  # fmt: skip
     parser.option("--training-size", action="store_true",
                   text="images may be stored after the Resize(side) that the transforms begin with")  # fmt: skip
 
@@ -307,7 +313,7 @@ def _of_command(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
 
 
 _QUESTIONS = {
-    "cores": "CPU cores of the machine, fractions too",
+    "cores": "CPU cores of the machine, fractions too; workers follow unless the DataLoader's number is fixed",
     "workers": "workers of a rank",
     "prefetch": "batches prepared ahead",
     "batch-size": "samples per batch",
@@ -316,7 +322,7 @@ _QUESTIONS = {
     "hosts": "machines over which a cache is partitioned",
     "cache": "Penstock's cache on one host: 64GiB",
     "page-cache": "memory left for the kernel's page cache",
-    "policy": "of the cache: minio, random, lru, lru-sequential (default minio)",
+    "policy": "of the cache: minio (nothing is evicted), random, lru, lru-sequential (default minio)",
     "storage": "rate of storage: 2GB/s",
     "reads": "reads/s of storage",
     "network": "rate between hosts: 1.2GB/s",
@@ -325,9 +331,9 @@ _QUESTIONS = {
     "epoch-batches": "batches of a rank in one epoch; 0: epochs never end",
     "epoch-pause": "seconds between two epochs, for validation",
     "gpu-speed": "speed of the accelerator: 2x",
-    "gpu-free": "part of its time that preparation may have, 0 to 1",
+    "gpu-free": "part of its time that preparation may have, 0 (none) to 1",
     "gpu-part": "part of the rows that it decodes, 0 to 1",
-    "form": "form of the images: pli-jpeg, pli-small, ...",
+    "form": "form of the images, one of the report's: pli-jpeg, pli-small, ...",
     "decode": "where images are decoded: cpu or gpu",
 }
 
@@ -437,9 +443,10 @@ def _plan_parser() -> Parser:
     _add_accelerator(parser, "60s", "about how long it may take")
     _add_usual(parser)
     parser.heading("what is asked")
-    parser.option("--forms", metavar="A,B", text="forms to consider", shown="those that are worth it", several=probe.FORMS)
+    parser.option("--forms", metavar="A,B", text=f"forms to consider: {', '.join(probe.FORMS)}",
+                  shown="those that are worth it", several=probe.FORMS)  # fmt: skip
     parser.option("--goal", default="rate", choices=("rate", "storage", "cost"), metavar="rate|storage|cost", shown="rate",
-                  text="most samples/s, least storage or least cost of an epoch")  # fmt: skip
+                  text="most samples/s; or least storage or least cost of an epoch, with --least-rate")  # fmt: skip
     parser.option("--least-rate", type=number, default=0.0, metavar="N", text="samples/s that a plan must reach")
     _add_plan(parser)
     parser.heading("machines and schedule")
@@ -447,9 +454,11 @@ def _plan_parser() -> Parser:
     parser.option("--machine", metavar="FILE", text="plan a REPORT for the machine of this file")
     parser.option("--no-layout", action="store_true", text="do not measure files against packed samples")
     parser.option("--schedule", metavar="STAGES",
-                  text="sizes from epochs on: EPOCH:SIZE[:BATCH],... such as 0:128:512,6:192:256,12:224")  # fmt: skip
+                  text="sizes of pictures and batches from epochs on, which Loader(plan=) follows: EPOCH:SIZE[:BATCH],... such as "
+                  "0:128:512,6:192:256,12:224; SIZE is PIXELS, HEIGHTxWIDTH or nothing. Mix and rates are for the pictures that "
+                  "were measured")  # fmt: skip
     parser.heading("what is written")
-    parser.option("--out", metavar="FILE", text="write the plan (JSON)")
+    parser.option("--out", metavar="FILE", text="write the plan (JSON), for pack, repack and Loader(plan=)")
     add_force(parser)
     parser.common()
     return parser
@@ -517,13 +526,15 @@ def _tune_parser() -> Parser:
     )
     _add_accelerator(parser, "2min", "about how long it may measure")
     parser.heading("the loader of DATA")
-    parser.option("--loader", metavar="MODULE:FUNCTION", text="make(path, plan), which returns the training's Loader")
+    parser.option("--loader", metavar="MODULE:FUNCTION", text="make(path, plan), which returns the training's Loader; "
+                  "plan is None before, and for Loader(plan=) after")  # fmt: skip
     _add_usual(parser)
     _add_plan(parser)
     parser.heading("what is written")
     parser.option("--yes", "-y", action="store_true", text="write without a question, also over files that are there")
     parser.option("--out", metavar="DIR", text="where a folder is packed to", shown="DATA.pst")
-    parser.option("--plan", metavar="FILE", text="write the plan (JSON)", shown="beside the data set written, .plan.json")
+    parser.option("--plan", metavar="FILE", text="write the plan (JSON), also where no data are written",
+                  shown="beside the data set written, .plan.json")  # fmt: skip
     parser.option("--report", metavar="FILE", text="write both analyses and the plan (JSON)")
     parser.common()
     return parser

@@ -175,7 +175,8 @@ def add_source(parser: Parser) -> None:
     """Adds the options that say how to read a plain folder, or files of others."""
     parser.heading("plain folders")
     parser.option("--labels", metavar="FILE", shown="one class per sub-folder",
-                  text="CSV or JSON-lines file that names the images of a plain folder and their fields")  # fmt: skip
+                  text="file of CSV, JSON lines, or lines of path and label that names the images of a plain folder and their "
+                  "fields")  # fmt: skip
     parser.option("--masks", metavar="COLUMNS", shown="mask, mask_..., ..._mask",
                   text="other columns of the label file that name mask files, comma-separated")  # fmt: skip
     alone = "the images alone: sub-folders are no classes, and texts with boxes beside the images are left out"
@@ -183,7 +184,8 @@ def add_source(parser: Parser) -> None:
     parser.option("--allow-unreadable", action="store_true",
                   text="leave out files and folders of a plain folder that cannot be read or named")  # fmt: skip
     parser.heading("files of others")
-    parser.option("--split", metavar="NAME", text="of files of others: the split to read, such as train")
+    parser.option("--split", metavar="NAME", shown="all",
+                  text="of files of others, and of some annotations: the split to read, such as train")  # fmt: skip
     parser.option("--members", metavar="RULES", text="of files of others: what members are, by suffix (docs/tar-fields.md), or "
                   "columns, by name (docs/table-fields.md): jpg=image,cls=label:int,pkl=-")  # fmt: skip
 

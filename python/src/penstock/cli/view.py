@@ -41,7 +41,8 @@ def parser() -> Parser:
     )
     found.heading("which pictures")
     found.option("--field", "-f", metavar="NAME", text="which image or mask", shown="image")
-    found.option("--box-labels", metavar="NAME", text="field with a name or number for each box", shown="labels, classes, ...")
+    found.option("--box-labels", metavar="NAME", shown="labels, box_labels, classes, names, ...",
+                 text="field with a text or number for each box: a JSON list, or an array of whole numbers")  # fmt: skip
     found.option("--name", "-n", action="store_true", text="SAMPLE is a name even if it looks like a number")
     found.option("--batch", "-b", action="store_true", text="RANGE is of positions in a shuffled epoch, not of sample numbers")
     found.heading("operations")
@@ -54,7 +55,8 @@ def parser() -> Parser:
     found.heading("the sheet")
     found.option("--output", "-o", default="view.png", metavar="FILE", text="the PNG; - is stdout", shown="view.png")
     add_force(found)
-    found.option("--size", "-s", type=whole, default=256, metavar="PIXELS", text="side of a picture on the sheet", shown="256")
+    found.option("--size", "-s", type=whole, default=256, metavar="PIXELS", shown="256",
+                 text="side of a picture on the sheet, 32 to 2048")  # fmt: skip
     found.option("--columns", "-c", type=whole, default=0, metavar="N", text="pictures in a row", shown="a square")
     add_source(found)
     found.common()

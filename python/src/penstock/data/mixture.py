@@ -47,8 +47,8 @@ class Mixture(Dataset):
             down or up so that all blocks together are right to less than one sample (the largest remainder is carried on).
 
     Fields of one name are one field, and must have one type. Labels keep their numbers where the tables of classes are equal.
-    Where tables differ and all classes have names, classes of one name are one: :meth:`class_names` has the joined table, and
-    labels, also those of boxes, get its numbers. Tables without names must be equal. Arrays of different shapes become ragged.
+    Where tables differ and all classes have names, classes of one name are one: :meth:`Dataset.class_names` has the joined table,
+    and labels, also those of boxes, get its numbers. Tables without names must be equal. Arrays of different shapes become ragged.
 
     A sample's name is that of its source, "/" and its name there. A mixture within a mixture counts as its own sources, named
     "outer/inner". States of a loader know a mixture by its sources and their order, not by paths or names.

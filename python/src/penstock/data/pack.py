@@ -148,7 +148,7 @@ def pack(
         fields: of files of others: as for :class:`Dataset`.
         schema: of a data set of your own: its fields, as for :class:`Writer`. None: the first sample tells them.
         part, prepare: (I, N), I from 1: pack part I of N as ``penstock pack --part I/N`` does; or only make the plan of shards.
-            :func:`penstock.writer.merge` ends both.
+            ``penstock.writer.merge`` ends both.
 
     coco to record_set, paint and bad_annotations are explained in docs/imports.md, and what they go with.
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True``, else with the same arguments."""

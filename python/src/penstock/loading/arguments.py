@@ -3,7 +3,7 @@
 ``Loader(reading=ps.Reading(page_cache="direct"))``: each object is the value of one argument of :class:`penstock.Loader`. Some
 arguments take a plain value, too, for what is asked for most: ``cache="8GiB"`` is ``cache=ps.CacheUse("8GiB")``. Values are
 checked when the loader is made, and errors name the object and its member. Objects with equal members are equal, and can be
-pickled if their members can. docs/arguments.md lists all arguments by task.
+pickled if their members can.
 """
 
 from __future__ import annotations

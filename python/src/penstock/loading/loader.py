@@ -87,8 +87,8 @@ class Loader(tickets.LikeDataLoader):
     (N, channels, bins, frames) behind a spectrogram. Boxes and keypoints follow the
     geometry of the image.
 
-    Rare arguments are members of small objects, such as :class:`Reading`; docs/arguments.md lists all of them by task. Keywords
-    that had another name before are read until 1.0, with a warning that gives the new one.
+    Rare arguments are members of small objects, such as :class:`Reading`. Keywords that had another name before are read until
+    1.0, with a warning that gives the new one.
 
     Args:
         dataset: a :class:`Dataset` or a path.

@@ -1,5 +1,5 @@
 """The table of a loader's arguments, one row for each. Signature, TorchDataset, plans, the analyser, the configuration of a loader
-and the page docs/arguments.md are read from it or compared with it.
+and the site's page of arguments by task (scripts/site_arguments.py) are read from it or compared with it.
 
 Inside the package an argument has one short name, also if it is a member of one of the objects of arguments.py: that of its row.
 "Flat" arguments are a dict by these names, with all of them. To add one: a row here, the parameter of Loader or the member of its

@@ -1,35 +1,24 @@
-#!/usr/bin/env python3
-"""Writes docs/arguments.md, the page of a loader's arguments, from the table and the docstrings of the installed package.
-
-    python scripts/write_arguments.py [--check]
-
---check writes nothing, and ends with 1 if the page is not as it would be written.
-"""
+"""The site's page of a loader's arguments by task, from the table and the docstrings of the installed package (build_site.py)."""
 
 from __future__ import annotations
 
 import itertools
 import re
-import sys
 import textwrap
-from pathlib import Path
 
 import penstock as ps
 from penstock.loading.table import GROUPS, PARAMETERS, TABLE, Argument
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "arguments.md"
 HEAD = """# Arguments of a loader
 
-All arguments of `ps.Loader`, by task; `help(ps.Loader)` says more. An argument with a dot is a member of a small object, and
+All arguments of `ps.Loader`, by task; [its page](penstock.rst) says more. An argument with a dot is a member of a small object, and
 the line below the table names the parameter whose value the object is: `ps.Loader(data, reading=ps.Reading(page_cache="direct"))`.
 Parameters with a plain value take the object, too: `cache="8GiB"`, or `cache=ps.CacheUse("8GiB", form="pli-jpeg")`.
 
-`ps.TorchDataset` takes those without "no" in the last column. A plan's file may set those with a * ([plan.md](plan.md)).
+`ps.TorchDataset` takes those without "no" in the last column. A plan's file may set those with a * ([plan.md](../../docs/plan.md)).
 
 Names of before 0.1 are read until 1.0, with a warning (`FutureWarning`) that gives the new ones. `scripts/rename_arguments.py` of
 Penstock's sources writes programs anew.
-
-This page is written by `scripts/write_arguments.py`.
 """
 
 
@@ -83,14 +72,3 @@ def tasks() -> str:
 
 def page() -> str:
     return HEAD + tasks() + f"\nParameters of `ps.Loader`: {len(PARAMETERS)}.\n"
-
-
-def main() -> int:
-    if "--check" in sys.argv[1:]:
-        return 0 if PAGE.read_text(encoding="utf-8") == page() else 1
-    PAGE.write_text(page(), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
