@@ -117,6 +117,9 @@ PLAN = members(
     {
         "field": text,
         "data": members({"samples": _COUNT, "nbytes": _AMOUNT, "opening": _OPENING}),
+        "epochs": number(1, 1e6),
+        "recode": members({"form": needed(text), "cpu_seconds": needed(_AMOUNT), "saved_cpu_seconds": needed(number(-1e18, 1e18)),
+                           "from_epochs": _COUNT, "is_planned": truth}),
         "loader": members({"cache_nbytes": _AMOUNT}),
         "classes": listed(
             needed(

@@ -299,6 +299,13 @@ def chosen(
     raise ArgumentError(f'cache is a ps.Cache, bytes, a text such as "8GiB", "50%", "host" or "auto", or None, not {given!r}')
 
 
+def is_own(given: Any) -> bool:
+    """Whether the argument ``cache`` of a loader means a cache of this process, whatever runs on the machine."""
+    if isinstance(given, str):
+        return given.strip().lower() not in ("auto", "host")
+    return given is not None and (not isinstance(given, Cache) or given._host is None)
+
+
 def _host_or_later() -> Cache:
     """The host cache; if its service does not answer now, loaders look for it at their epochs."""
     try:

@@ -134,6 +134,15 @@ class Fleet:
         self._native = _native.Fleet(*self._arguments)
 
 
+def _is_auto(given: Any) -> bool:
+    return isinstance(given, str) and given.strip().lower() == "auto"
+
+
+def is_wanted(given: Any, in_memory: bool) -> bool:
+    """Whether the argument ``fleet`` of a loader means a fleet, of whatever servers: see :func:`chosen`."""
+    return bool(os.environ.get("PENSTOCK_FLEET")) and not in_memory if _is_auto(given) else given is not None
+
+
 def chosen(given: Any, in_memory: bool) -> Fleet | None:
     """Returns the fleet that the argument ``fleet`` of a loader means.
 
@@ -141,8 +150,8 @@ def chosen(given: Any, in_memory: bool) -> Fleet | None:
     """
     if given is None or isinstance(given, Fleet):
         return given
-    if isinstance(given, str) and given.strip().lower() == "auto":
-        return Fleet() if os.environ.get("PENSTOCK_FLEET") and not in_memory else None
+    if _is_auto(given):
+        return Fleet() if is_wanted(given, in_memory) else None
     if isinstance(given, (str, Iterable)) and not isinstance(given, (bytes, dict)):
         return Fleet(given)
     raise ArgumentError(f'fleet is a ps.Fleet, servers as a text or list, "auto", or None, not {given!r}')

@@ -111,6 +111,8 @@ def _add_plan(parser: Parser) -> None:
                   text="memory for the cache: 8GiB, 50%, 0; auto: half of what is free")  # fmt: skip
     parser.option("--page-cache", default="auto", metavar="SIZE", shown="auto",
                   text="memory for the kernel's page cache: 8GiB; 0: data always come from storage")  # fmt: skip
+    parser.option("--epochs", type=whole, metavar="N", shown="many",
+                  text="epochs of the training: says whether re-coding images for the cache, and writing forms, pay")  # fmt: skip
     parser.option("--max-error", type=whole, default=0, metavar="N", shown="0",
                   text="allow PLI whose samples differ by up to N of 255; 0: no pixel changes")  # fmt: skip
     parser.option("--copies", action="store_true",
@@ -443,7 +445,7 @@ def _plan_parser() -> Parser:
     _add_accelerator(parser, "60s", "about how long it may take")
     _add_usual(parser)
     parser.heading("what is asked")
-    parser.option("--forms", metavar="A,B", text=f"forms to consider: {', '.join(probe.FORMS)}",
+    parser.option("--forms", metavar="A,B", text=f"forms that may be stored: {', '.join(probe.FORMS)}; a cache may keep others",
                   shown="those that are worth it", several=probe.FORMS)  # fmt: skip
     parser.option("--goal", default="rate", choices=("rate", "storage", "cost"), metavar="rate|storage|cost", shown="rate",
                   text="most samples/s; or least storage or least cost of an epoch, with --least-rate")  # fmt: skip
@@ -494,6 +496,7 @@ def _plan_verb(arguments: Sequence[str]) -> str:
         storage=given.storage_limit,
         cache=given.cache,
         page_cache=given.page_cache,
+        epochs=given.epochs,
         max_error=given.max_error,
         forms=forms,
         copies=given.copies,
@@ -584,6 +587,7 @@ def _tune_verb(arguments: Sequence[str]) -> str:
         storage=given.storage_limit,
         cache=given.cache,
         page_cache=given.page_cache,
+        epochs=given.epochs,
         max_error=given.max_error,
         copies=given.copies,
         training_size=given.training_size,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base import file_kinds, files
+from ..caching import cache, fleet
 from ..caching.planned import Planned
 from ..errors import ArgumentError
 from ..transforms import Resize
@@ -109,11 +110,22 @@ def applied(given: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]
     for name, value in options.items():
         if table.is_default(ROWS[name], given[name]):
             found[name] = value
+    if given["cache_recode"] != "idle" and not _may_wait(found):
+        found["cache_recode"] = "at-once"
     found["schedule"] = plan.get("schedule")
     planned = Planned(plan)
     if planned and found["cache"] is not None and found["cache_plan"] is None:
         found["cache_plan"] = planned
     return found
+
+
+def _may_wait(found: Mapping[str, Any]) -> bool:
+    """Whether idle workers of a loader with these flat arguments can re-code what its cache keeps, as a plan proposes it. What the
+    user gave besides the plan may be in the way."""
+    keeps_whole = found["cache_form"] != "stored" and found["cache_resolution"] == "full"
+    is_mixture = getattr(found["dataset"], "kind", "") == "mixture"
+    has_fleet = fleet.is_wanted(found["fleet"], found["storage"] == "memory")
+    return cache.is_own(found["cache"]) and keeps_whole and found["num_workers"] != 0 and not is_mixture and not has_fleet
 
 
 def loader_options(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -233,7 +233,7 @@ TABLE: tuple[Argument, ...] = (
     Argument("cache_resolution", "full", KEPT, of="cache", member="resolution", old="cache_size", old_values={"whole": "full"},
              plan=(str,)),  # fmt: skip
     Argument("cache_plan", None, KEPT, of="cache", member="admit", old="cache_plan", plan=(str,), convert=_path),
-    Argument("cache_recode", "at-once", KEPT, of="cache", member="recode"),
+    Argument("cache_recode", "at-once", KEPT, of="cache", member="recode", plan=(str,)),
     Argument("fleet", "auto", KEPT),
     Argument("share", None, KEPT),
     Argument("share_wait", 10.0, KEPT, of="share", member="wait", old="share_wait", convert=_number),

@@ -43,7 +43,8 @@ class Class:
         samples: how many there are, or an estimate.
         pixels: mean of an image.
         numbers: some of them, by number in the data set.
-        forms: demands of a sample by form and place, as in a report.
+        forms: demands of a sample by form and place, as in a report: of the forms that may be stored.
+        held: the same of the forms that a cache may keep; empty: those of `forms`.
         kept: of a sample that a cache keeps at the training size, by the cache's form.
         small, small_sd: mean and deviation of the pixels after the Resize that the transforms begin with; 0: not known.
     """
@@ -55,6 +56,7 @@ class Class:
     pixels: float
     numbers: list[int] = field(default_factory=list)
     forms: Costs = field(default_factory=dict)
+    held: Costs = field(default_factory=dict)
     kept: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     small: float = 0.0
     small_sd: float = 0.0
@@ -63,6 +65,11 @@ class Class:
     def stored(self) -> str:
         """The form as data sets name it, without a tier."""
         return stored_form(self.form)
+
+    @property
+    def in_cache(self) -> Costs:
+        """The demands of the forms that a cache may keep."""
+        return self.held or self.forms
 
 
 class _Seen(NamedTuple):
@@ -78,7 +85,7 @@ def of_report(report: Mapping[str, Any]) -> list[Class]:
     subject = report["subject"]
     if not report["forms"]:
         raise ArgumentError("the report has no costs of forms: there is no image field, or forms were not probed")
-    return [Class(subject["form"], 0, None, _samples_of(subject), 0.0, [], report["forms"], report.get("kept") or {})]
+    return [Class(subject["form"], 0, None, _samples_of(subject), 0.0, [], report["forms"], kept=report.get("kept") or {})]
 
 
 def _samples_of(subject: Mapping[str, Any]) -> int:

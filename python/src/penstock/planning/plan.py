@@ -16,7 +16,7 @@ from .. import _native
 from ..base import files, outputs
 from ..base import options as _options
 from ..base.public import public
-from ..base.units import size
+from ..base.units import duration, size
 from ..caching.cache import CachePlan
 from ..caching.planned import Planned
 from ..data import opening
@@ -36,7 +36,7 @@ from . import choice as _choice
 from . import classes as _classes
 from . import layout as _plan_layout
 from . import machines as _plan_machines
-from . import solver
+from . import recoding, solver
 from . import text as _plan_text
 from . import ways as _ways
 from .classes import Class
@@ -129,6 +129,7 @@ def plan(
     storage: int | str | None = None,
     cache: int | str | None = "auto",
     page_cache: int | str | None = "auto",
+    epochs: int | None = None,
     max_error: int = 0,
     forms: Sequence[str] | None = None,
     copies: bool = False,
@@ -160,8 +161,11 @@ def plan(
             no cache.
         page_cache: memory that the kernel's page cache can use for the data: bytes, "8GiB", "auto" (what is available, less
             ``cache``), None or 0: data come from storage in each epoch, as they do where the whole set is larger than this one.
+        epochs: of the training, all with one cache. The plan then counts the first one, which fills the cache, and re-coding images
+            for it, which one epoch does not pay for and many do; and writes no forms that pay later than that. None: so many that
+            the first one does not count.
         max_error: 0: only forms with the pixels of today. Else also near-lossless PLI whose samples differ by so much at most.
-        forms: forms to consider; None: those that are worth it.
+        forms: forms that may be stored beside the present one; None: those that are worth it. A cache may keep others.
         copies: a sample is stored in each form that its class mixes. Each batch then has the mix exactly, and the loader can
             correct it; it takes more storage. False: each sample is stored in one form.
         training_size: images may be stored after the ``Resize(side)`` that the transforms begin with, as raw pixels or PLI. The
@@ -178,8 +182,9 @@ def plan(
     """
     say = progress or (lambda line: None)
     check_options(
-        goal=goal, storage=storage, cache=cache, page_cache=page_cache, forms=forms, schedule=schedule, max_error=max_error
-    )
+        goal=goal, storage=storage, cache=cache, page_cache=page_cache, epochs=epochs, forms=forms, schedule=schedule,
+        max_error=max_error,
+    )  # fmt: skip
     table = _plan_machines.read(machines) if isinstance(machines, (str, os.PathLike)) else machines
     seconds = seconds_of(budget)
     errors = () if max_error == 0 else (f"pli-small:{_options.count('max_error', max_error, 0, 127)}",)
@@ -201,10 +206,10 @@ def plan(
     costs = _report_of(
         given if loader is None else loader, step, report, accelerator=accelerator, accelerators=accelerators,
         budget=seconds * (1 - _CLASSES_PART - (_LAYOUT_PART if layout else 0.0)), forms=forms, errors=errors,
-        wait_quiet=wait_quiet, progress=say,
+        caches=cache not in (None, 0, "0"), wait_quiet=wait_quiet, progress=say,
     )  # fmt: skip
     classes, measured = _costs_of(costs, loader, seconds, layout, notes, say, side)
-    limits = _limits(costs, goal, least_rate, storage, cache, max_error, library)
+    limits = _limits(costs, goal, least_rate, storage, cache, max_error, library, epochs)
     costs = _with_page_cache(costs, page_cache, limits, loader)
     say("solve")
     if forms is not None:
@@ -289,14 +294,16 @@ def check_options(**given: Any) -> None:
         if values[name] != "auto" or name == "storage":
             _size(name, values[name], 1.0)
     _options.count("max_error", values["max_error"], 0, 127)
+    if values["epochs"] is not None:
+        _options.count("epochs", values["epochs"], 1, 10**6)
     probe.check_forms(values["forms"])
     _schedule_of(values["schedule"])
 
 
 def _keep_forms(classes: Sequence[Class], forms: Sequence[str]) -> None:
-    """Leaves out the forms that nobody wants; the present one stays."""
+    """Leaves out the forms that nobody wants stored; the present one stays."""
     for part in classes:
-        part.forms = {
+        part.held, part.forms = part.forms, {
             form: places for form, places in part.forms.items()
             if form.partition("@")[0] in forms or form == part.form or ":" in form
         }  # fmt: skip
@@ -355,7 +362,7 @@ def _say_of_room(made: dict[str, Any]) -> None:
 
 
 def _report_of(
-    data: Any, step: Any, report: Report | None, *, forms: Sequence[str] | None, errors: Sequence[str], **options: Any
+    data: Any, step: Any, report: Report | None, *, forms: Sequence[str] | None, errors: Sequence[str], caches: bool, **options: Any
 ) -> dict[str, Any]:
     """Analyses what is no report yet. Returns the report's data."""
     if isinstance(data, Report):
@@ -363,6 +370,8 @@ def _report_of(
     wanted = forms
     if forms is None and errors:
         wanted = (*probe.usual_forms(_form_of(data)), *errors)
+    elif forms is not None and caches and _form_of(data) == "jpeg":
+        wanted = (*forms, "pli-jpeg")
     found = report or analyze(data, step, forms=wanted, **options)
     return found.data
 
@@ -446,15 +455,16 @@ def _costs_of(
 
 
 def _limits(
-    report: Mapping[str, Any], goal: str, least_rate: float, storage: Any, cache: Any, max_error: int, library: str | None
-) -> _ways.Limits:
+    report: Mapping[str, Any], goal: str, least_rate: float, storage: Any, cache: Any, max_error: int, library: str | None,
+    epochs: int | None,
+) -> _ways.Limits:  # fmt: skip
     now = float(report["subject"]["nbytes"])
     if cache == "auto":
         room = _CACHE_PART * float(report["machine"].get("memory_available_nbytes") or 0.0)
     else:
         room = _size("cache", cache, now)
     room = room if room >= _LEAST_CACHE else 0.0  # there is no smaller cache
-    return _ways.Limits(goal, float(least_rate), storage_limit(storage, now), room, max_error > 0, library)
+    return _ways.Limits(goal, float(least_rate), storage_limit(storage, now), room, max_error > 0, library, epochs or 0)
 
 
 def _with_page_cache(report: dict[str, Any], given: Any, limits: _ways.Limits, loader: Loader | None) -> dict[str, Any]:
@@ -499,7 +509,8 @@ def _data(
     solved = _copies(classes, report, limits, notes) if copies else _ways.solve(classes, report, limits)
     alone = _alone(report, classes, limits)
     singles = [one for one in alone.values() if isinstance(one, _ways.Solution)]
-    solution = _choice.best_of(solved, singles, report, classes, limits, copies)
+    best = _choice.best_of(solved, singles, report, classes, limits, copies)
+    solution = _that_pays(best, report, classes, limits, copies, notes)
     answer, chosen = _ways.predict(report, _ways.mixed(solution, classes, copies), _ways.is_mix(solution))
     now = model.predict(report, {"cache": 0})
     subject = report["subject"]
@@ -511,6 +522,7 @@ def _data(
         "data": {name: subject[name] for name in _SUBJECT if name in subject},
         "field": field,
         "goal": limits.goal,
+        "epochs": limits.epochs or None,
         "classes": _class_sections(solution, classes, copies),
         "loader": _loader_section(solution, classes, limits, subject, chosen, copies),
         "predicted": _prediction(answer, solution),
@@ -526,6 +538,9 @@ def _data(
     }  # fmt: skip
     made["stored_nbytes"] = _stored(made["classes"]) + _others(classes, subject)
     made["convert"] = _conversion(made, solution, classes, report)
+    recode = recoding.section(solution, classes, limits)
+    if recode is not None:
+        made["recode"] = recode
     if layout is not None:
         made["layout"] = layout
         made["convert"]["of_layout"] = _layout_gain(layout, subject["samples"])
@@ -612,11 +627,12 @@ def _loader_section(
     on_gpu = sum(p for p, way in parts if way.place == "gpu")
     found: dict[str, Any] = {**chosen, "cache": None, "cache_form": "stored"}
     if any(way.cache_form for _, way in parts):
-        needed = sum(p * whole * way.demands["cache"] for p, way in parts if way.cache_form)
-        room = min(limits.cache_nbytes, 1.02 * needed + 64 * whole + (1 << 20))
-        found["cache"] = "host" if _ways.consumers(subject) > 1 else int(room)
-        found["cache_nbytes"] = int(room)
-        found.update(_ways.of_cache(solution.cache_form))
+        is_host = _ways.consumers(subject) > 1
+        found.update(_ways.of_cache(solution.cache_form), **recoding.loader_options(solution, is_host))
+        is_idle = found.get("cache_recode") == "idle"
+        needed = sum(p * whole * recoding.room_of(way, is_idle) for p, way in parts if way.cache_form)
+        room = int(min(limits.cache_nbytes, 1.02 * needed + 72 * whole + (1 << 20)))
+        found.update(cache="host" if is_host else room, cache_nbytes=room)
     if any(way.place == "gpu" for way in solution.ways):
         found["decode"] = "gpu" if on_gpu > 1e-6 else "cpu"
         if 1e-6 < on_gpu < 1 - 1e-6:
@@ -743,10 +759,33 @@ def _others(classes: Sequence[Class], subject: Mapping[str, Any]) -> float:
     return max(float(subject["nbytes"]) - sum(own), 0.0) if covered < 0.999 * subject["samples"] else 0.0
 
 
-def _conversion(
-    made: Mapping[str, Any], solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Returns the time that making the forms takes on this machine, and after how many epochs it is saved."""
+def _that_pays(
+    best: _ways.Solution,
+    report: Mapping[str, Any],
+    classes: Sequence[Class],
+    limits: _ways.Limits,
+    copies: bool,
+    notes: list[str],
+) -> _ways.Solution:
+    """Returns the plan, or that of the present forms unless writing others and training with them takes clearly less time."""
+    writing = _writing(best, classes, report)
+    if not limits.epochs or limits.goal != "rate" or not writing["nbytes"]:
+        return best
+    try:
+        kept = _ways.solve(classes, report, limits, only=tuple({part.form for part in classes}))
+    except LimitError:
+        return best
+    samples = limits.epochs * sum(part.samples for part in classes)
+    now, then = (samples / _choice.rate_of(one, report, classes, copies) for one in (kept, best))
+    if writing["seconds"] + then < (1 - _ways.MIX_WORTH) * now:
+        return best
+    takes, saved = duration(writing["seconds"]), duration(max(now - then, 0.0))
+    notes.append(f"writing other forms would take {takes}, and save {saved} in {limits.epochs} epochs: the present ones stay")
+    return kept
+
+
+def _writing(solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any]) -> dict[str, float]:
+    """Returns the time that making the forms takes on this machine, and their bytes."""
     seconds = nbytes = reads = 0.0
     for way, share in solution.used():
         part = classes[way.i_class]
@@ -759,10 +798,17 @@ def _conversion(
     cores = float(report["machine"]["cores"])
     storage = report["machine"].get("storage_nbytes_per_second") or math.inf
     whole = max(seconds / cores, (reads + nbytes) / storage) if nbytes else 0.0
-    found: dict[str, Any] = {"seconds": whole, "nbytes": nbytes, "cpu_seconds": seconds}
+    return {"seconds": whole, "nbytes": nbytes, "cpu_seconds": seconds}
+
+
+def _conversion(
+    made: Mapping[str, Any], solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns what making the forms takes, and after how many epochs that time is saved."""
+    found: dict[str, Any] = {**_writing(solution, classes, report)}
     samples = made["data"]["samples"]
     found["break_even_epochs"] = _plan_layout.break_even(
-        whole, made["now"]["samples_per_second"], made["predicted"]["samples_per_second"], samples
+        found["seconds"], made["now"]["samples_per_second"], made["predicted"]["samples_per_second"], samples
     )
     return found
 

@@ -11,11 +11,11 @@ from ..base.units import amount, duration, size
 from ..data import opening
 from ..loading.plan_file import changes_forms
 from ..stalls.text import chain, limit_words
-from . import layout
+from . import layout, recoding
 
 _WORTH = 0.02  # of the bytes stored
 _FASTER = 1.05
-_LONG = 30.0  # epochs, after which a plan that has not paid is left
+_LONG = 30.0  # epochs, after which a plan that has not paid is left, where the training has no number of them
 
 
 def words(data: Mapping[str, Any]) -> str:
@@ -109,6 +109,7 @@ def _rates(data: Mapping[str, Any]) -> Iterator[str]:
     yield f"loader     {loader['num_workers']} threads, {loader['prefetch']} batches ahead, {kept}"
     if loader.get("cache") and then["binding"] == ["accelerator"]:
         yield "           the accelerator is the limit: the cache spares storage and cores, not time; --cache 0 plans without it"
+    yield from recoding.text(data)
     yield from _schedule(data)
 
 
@@ -231,13 +232,13 @@ def verdict(data: Mapping[str, Any]) -> str:
         return "Leave it as it is: no other form is worth writing."
     saved = data["data"]["nbytes"] - data["stored_nbytes"]
     smaller = f"{size(saved)} less are stored" if saved > _WORTH * data["data"]["nbytes"] else ""
-    epochs = data["convert"]["break_even_epochs"]
+    epochs, most = data["convert"]["break_even_epochs"], data.get("epochs") or _LONG
     if epochs is None:
         return f"Do it: {smaller}, though no time is saved." if smaller else "Leave it as it is: no time is saved."
     also = f", and {smaller}" if smaller else ""
     if epochs <= 1:
         return f"Do it: the first epoch pays for the writing, each later one is {faster}{also}."
-    if epochs <= _LONG or smaller:
+    if epochs <= most or smaller:
         return f"Do it: from {amount(epochs, 2)} epochs of training on time is saved ({faster}){also}."
     return f"Leave it as it is: only from {amount(epochs, 2)} epochs of training on is time saved ({faster})."
 

@@ -54,6 +54,8 @@ class Way:
         costs: the costs that the demands were made of, as in a report.
         stored_nbytes: of one sample on storage.
         is_lossy: the pixels differ from today's.
+        cpu_seconds: of preparing one sample, the mean of all epochs.
+        recode_seconds: CPU seconds of re-coding one sample for the cache, once; 0: it is kept as it is stored.
     """
 
     i_class: int
@@ -64,6 +66,8 @@ class Way:
     costs: Mapping[str, float]
     stored_nbytes: float
     is_lossy: bool = False
+    cpu_seconds: float = 0.0
+    recode_seconds: float = 0.0
 
 
 @dataclass
@@ -77,6 +81,7 @@ class Limits:
         cache_nbytes: of memory for the cache; 0: no cache.
         allow_lossy: ways whose pixels differ may be used.
         library: path of HiGHS; None: where it is usually found.
+        epochs: of the training, all with one cache, of which the first one fills it; 0: so many that the first one does not count.
     """
 
     goal: str = "rate"
@@ -85,6 +90,12 @@ class Limits:
     cache_nbytes: float = 0.0
     allow_lossy: bool = False
     library: str | None = None
+    epochs: int = 0
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether a cache may be of use: the only epoch of a training reads all of its data."""
+        return self.cache_nbytes > 0 and self.epochs != 1
 
 
 @dataclass
@@ -149,17 +160,17 @@ def ways_of(classes: Sequence[Class], report: Mapping[str, Any], limits: Limits,
                 if place == "gpu" and gpu_free(report) <= 0:
                     continue
                 found.append(_way(report, classes, i, form, place, costs))
-                kept = _kept_costs(part, form, place, cache_form) if cache_form and limits.cache_nbytes > 0 else None
+                kept = kept_costs(part, form, place, cache_form) if cache_form and limits.has_cache else None
                 if kept is not None:
-                    found.append(_cached(report, found[-1], kept, cache_form))
+                    found.append(_cached(report, found[-1], kept, cache_form, recoding(part, kept, cache_form), limits.epochs))
     return found
 
 
-def _kept_costs(part: Class, form: str, place: str, cache_form: str) -> Mapping[str, float] | None:
+def kept_costs(part: Class, form: str, place: str, cache_form: str) -> Mapping[str, float] | None:
     """Returns the costs of a cached sample; None: it cannot be cached so."""
     if cache_form.endswith(_TRAINING):
         return part.kept.get(cache_form.removesuffix(_TRAINING)) if place == "cpu" else None
-    return part.forms.get(_kept(part, form, cache_form) or "", {}).get(place)
+    return part.in_cache.get(_kept(part, form, cache_form) or "", {}).get(place)
 
 
 def _kept(part: Class, form: str, cache_form: str) -> str | None:
@@ -203,20 +214,52 @@ def _way(report: Mapping[str, Any], classes: Sequence[Class], i: int, form: str,
         "link": costs.get("link_nbytes", 0.0),
         "gpu": costs.get("gpu_seconds", 0.0),
     }
-    return Way(i, form, "", place, demands, costs, item, ":" in form)
+    return Way(i, form, "", place, demands, costs, item, ":" in form, costs["cpu_seconds"])
 
 
-def _cached(report: Mapping[str, Any], way: Way, costs: Mapping[str, float], cache_form: str) -> Way:
-    speed = report["machine"].get("core_speed", 1.0)
-    hit = costs.get("hit_cpu_seconds") or costs["cpu_seconds"]
-    demands = {
+def hit_of(costs: Mapping[str, float]) -> float:
+    """Returns the CPU seconds of a sample that a cache has."""
+    return costs.get("hit_cpu_seconds") or costs["cpu_seconds"]
+
+
+def recoding(part: Class, kept: Mapping[str, float], cache_form: str) -> float:
+    """Returns the CPU seconds of re-coding a sample for the cache, which the probe has measured as packing it in that form.
+
+    kept: the costs of what the cache keeps. At the training size they follow its bytes; the row is made of those pixels anyway.
+    """
+    if cache_form == "stored":
+        return 0.0
+    if not cache_form.endswith(_TRAINING):
+        return kept.get("pack_seconds", 0.0)
+    name = cache_form.removesuffix(_TRAINING)
+    whole = part.in_cache.get("pli-small" if name == "pli" else name, {}).get("cpu", {})
+    if name == "raw" or not whole.get("item_nbytes"):
+        return 0.0
+    return whole.get("pack_seconds", 0.0) * kept.get("item_nbytes", 0.0) / whole["item_nbytes"]
+
+
+def _cached(
+    report: Mapping[str, Any], way: Way, costs: Mapping[str, float], cache_form: str, recode_seconds: float, epochs: int
+) -> Way:
+    """Returns the way with a cache. Its demands are the means of all epochs: the first one reads, prepares and re-codes."""
+    speed, first = report["machine"].get("core_speed", 1.0), 1 / epochs if epochs else 0.0
+    hit = hit_of(costs)
+    later = {
         "cores": hit / speed / _once(report) + _taken(report) / speed,
         "link": costs.get("link_nbytes", 0.0),
         "gpu": costs.get("gpu_seconds", 0.0),
-        "cache": costs.get("item_nbytes", 0.0),
     }
-    costs = {**costs, "pack_seconds": way.costs.get("pack_seconds", 0.0)}  # of what is stored
-    return Way(way.i_class, way.form, cache_form, way.place, demands, costs, way.stored_nbytes, way.is_lossy)
+    filling = {**way.demands, "cores": way.demands["cores"] + recode_seconds / speed / _once(report)}
+    demands = {name: first * amount + (1 - first) * later.get(name, 0.0) for name, amount in filling.items()}
+    demands["cache"] = costs.get("item_nbytes", 0.0)
+    return replace(
+        way,
+        cache_form=cache_form,
+        demands=demands,
+        costs={**costs, "pack_seconds": way.costs.get("pack_seconds", 0.0)},  # of what is stored
+        cpu_seconds=first * (way.cpu_seconds + recode_seconds) + (1 - first) * hit,
+        recode_seconds=recode_seconds,
+    )
 
 
 @dataclass
@@ -343,12 +386,12 @@ def _best(
 
 
 def _cache_forms(classes: Sequence[Class], limits: Limits) -> tuple[str, ...]:
-    if limits.cache_nbytes <= 0:
+    if not limits.has_cache:
         return ("",)
     found = ["stored"]
     for cache_form in CACHE_FORMS[1:]:
         kept = {_kept(part, form, cache_form) for part in classes for form in part.forms} - {None}
-        if any(name in part.forms for part in classes for name in kept):
+        if any(name in part.in_cache for part in classes for name in kept):
             found.append(cache_form)
     if not any("gpu" in places for part in classes for places in part.forms.values()):
         found += [name + _TRAINING for name in dict.fromkeys(name for part in classes for name in part.kept)]
@@ -417,7 +460,7 @@ def mixed(solution: Solution, classes: Sequence[Class], exact: bool = False) -> 
     for member in ("link_nbytes", "gpu_seconds", "wait_seconds"):
         made[member] = sum(p * way.costs.get(member, 0.0) for p, way in parts)
     made["reads"] = sum(p * way.demands.get("reads", 0.0) for p, way in parts)
-    cpu = [(p, _cpu(way), way.costs.get("cpu_sd_seconds", 0.0)) for p, way in parts]
+    cpu = [(p, way.cpu_seconds, way.costs.get("cpu_sd_seconds", 0.0)) for p, way in parts]
     nbytes = [(p, way.demands.get("storage", 0.0), _nbytes_sd(way)) for p, way in parts]
     made["cpu_seconds"], made["cpu_sd_seconds"] = _spread(cpu, exact)
     made["nbytes"], made["nbytes_sd"] = _spread(nbytes, exact)
@@ -446,12 +489,6 @@ def taken(solution: Solution, classes: Sequence[Class], rate: float) -> dict[str
         mean = sum(classes[way.i_class].samples / whole * share * way.demands.get(name, 0.0) for way, share in solution.used())
         found[name] = mean * (whole if name == "cache" else rate)
     return found
-
-
-def _cpu(way: Way) -> float:
-    if way.cache_form:
-        return float(way.costs.get("hit_cpu_seconds") or way.costs["cpu_seconds"])
-    return float(way.costs["cpu_seconds"])
 
 
 def saved_by(solution: Solution, way: Way, part: Class) -> dict[str, Any]:
