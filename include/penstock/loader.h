@@ -116,10 +116,9 @@ enum pst_cache_recode {
      * the re-coded item takes its place later, in this epoch, between epochs or in a later one. A
      * worker begins no item while the caller waits for a batch, unless another worker is free. The
      * cache keeps 1/32 of its bytes as room for items on their way. Batches are the same, to the
-     * bit, whatever was re-coded before. Items with a coding of their own (deflated members of a
-     * zip) are re-coded at once. So are all items if the cache has no room for its list of items,
-     * 8 bytes for each. PST_ERROR_ARGUMENT: there is no cache of this process, or cache_form is
-     * STORED, or with num_workers 0, a fleet, or cache_resolution TRAINING. */
+     * bit, whatever was re-coded before. Items are re-coded at once if the cache has no room for
+     * its list of items, 8 bytes for each. PST_ERROR_ARGUMENT: there is no cache of this process,
+     * or cache_form is STORED, or with num_workers 0, a fleet, or cache_resolution TRAINING. */
     PST_CACHE_RECODE_IDLE = 1
 };
 

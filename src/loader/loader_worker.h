@@ -57,7 +57,7 @@ struct psti_loader_worker {
     bool starved;          /* the last row failed because the slots' memory is used up */
     bool later_waits;      /* no item could be re-coded; the next rows must come first */
     bool lacks_scratch;    /* it failed because its decoder got no more memory */
-    struct psti_codings *codings;  /* NULL: plan.has_coded is false */
+    struct psti_codings *codings;  /* NULL: none was needed yet; plan.has_coded is false */
     struct psti_sound_run *sound;  /* made at the first sound */
     size_t sound_nbytes;           /* charged for it */
     struct psti_decode_stats seen; /* counts already added to the loader's counters */

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { N = 24, MIB = 1 << 20 };
 
@@ -180,6 +181,44 @@ static void caches_may_keep_another_form(void **state)
     pst_cache_close(&cache);
 }
 
+static void sleep_ms(long ms)
+{
+    const struct timespec time = {0, ms * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* Idle workers decode what the cache keeps as it is stored, and re-code the image. No row of the
+ * first epoch decodes a PLI: at once it would, to prove what it has made. */
+static void idle_workers_decode_and_recode(void **state)
+{
+    (void)state;
+    struct augmented kept;
+    pst_cache *cache = open_cache(64 * MIB);
+    struct pst_loader_options options = crops(&kept, 2), like = options;
+    uint64_t hashes[N], wanted[N];
+    options.cache = cache;
+    options.cache_form = PST_CACHE_FORM_PLI;
+    options.cache_recode = PST_CACHE_RECODE_IDLE;
+    pst_loader *of_coded = open_loader(coded, &options), *of_stored = open_loader(stored, &like);
+    for (uint64_t epoch = 0; epoch < 4; epoch++) {
+        size_t n = run_epoch(of_stored, epoch, wanted);
+        assert_int_equal(run_epoch(of_coded, epoch, hashes), n);
+        assert_memory_equal(hashes, wanted, n * sizeof *hashes);
+        if (epoch == 0)
+            assert_int_equal(stats_of(of_coded).n_units_decoded, 0);
+        for (int i = 0; epoch == 1 && i < 10000 && stats_of(of_coded).n_cache_recoded < N; i++)
+            sleep_ms(2);
+    }
+    struct pst_loader_stats stats = stats_of(of_coded);
+    assert_int_equal(stats.n_cache_recoded, N);
+    assert_int_equal(stats.n_cache_not_recoded, 0);
+    assert_int_equal(stats.n_cache_hits, 3 * 2 * N);
+    assert_true(stats.n_units_decoded >= 2 * N);
+    pst_loader_close(&of_coded);
+    pst_loader_close(&of_stored);
+    pst_cache_close(&cache);
+}
+
 static void parts_are_of_the_decoded_bytes(void **state)
 {
     (void)state;
@@ -258,6 +297,7 @@ int main(void)
         cmocka_unit_test(encoded_images_are_delivered_decoded),
         cmocka_unit_test(caches_keep_the_stored_bytes),
         cmocka_unit_test(caches_may_keep_another_form),
+        cmocka_unit_test(idle_workers_decode_and_recode),
         cmocka_unit_test(parts_are_of_the_decoded_bytes),
         cmocka_unit_test(damage_is_told),
         cmocka_unit_test(decoded_bytes_count_in_host_memory),

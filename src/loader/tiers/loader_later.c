@@ -15,6 +15,7 @@
 #include "loader/tiers/loader_recode.h"
 
 #include "base/clock.h"
+#include "base/codings/codings.h"
 #include "dataset/dataset.h"
 
 #define MOVES_AT_ONCE 64 /* items that are not re-coded, between two looks for rows */
@@ -26,11 +27,9 @@ void psti_loader_later_open(pst_loader *loader)
                          psti_cache_later_open(loader->tiers.cache[0]);
 }
 
-/* Items with a coding of their own are decoded for the row, and re-coded from what that gave. */
 bool psti_loader_later_waits(const pst_loader *loader, const struct psti_loader_source *source)
 {
-    return loader->kept.later && source->is_wanted && !source->coded &&
-           source->item.coding == PST_CODING_STORED;
+    return loader->kept.later && source->is_wanted;
 }
 
 bool psti_loader_later_may(const pst_loader *loader, const struct psti_loader_worker *worker)
@@ -64,7 +63,29 @@ static bool describe(const pst_loader *loader, const struct psti_cache_later *la
         return false;
     if (psti_dataset_item_is_paged(&source->item)) /* it is kept decoded */
         psti_dataset_item_decoded(&source->item);
-    return source->item.nbytes == later->span.nbytes && source->item.coding == PST_CODING_STORED;
+    return source->item.nbytes == later->span.nbytes;
+}
+
+/* Decodes the bytes of an item that is kept in a coding of its own. False: they are damaged, or
+ * there is too little memory. */
+static bool decode(struct psti_loader_worker *worker, struct psti_loader_source *source,
+                   struct psti_buffer *decoded)
+{
+    uint64_t nbytes = psti_dataset_item_scratch_nbytes(&source->item);
+    const void *bytes = NULL;
+    if (nbytes == 0)
+        return true;
+    if (nbytes > worker->loader->kept.recode_nbytes ||
+        psti_buffer_reserve(decoded, nbytes, "loader", "to re-code an item", NULL) != PST_OK)
+        return false;
+    if (!worker->codings && psti_codings_open(&worker->codings, 0, "loader", NULL) != PST_OK)
+        return false; /* this loader delivers no such items, but another one of the cache does */
+    if (psti_dataset_item_decode(worker->codings, &source->item, source->data, decoded->bytes,
+                                 &bytes, NULL) != PST_OK)
+        return false;
+    source->data = bytes;
+    psti_dataset_item_decoded(&source->item);
+    return true;
 }
 
 /* Re-codes the item, or leaves it as it is. True: it took a while. */
@@ -75,11 +96,17 @@ static bool replace(struct psti_loader_worker *worker, const struct psti_cache_l
     struct psti_loader_copy copy = {.stored = later->span,
                                     .item = later->span,
                                     .result = PSTI_RECODE_NOT_FOR};
+    struct psti_buffer decoded = {0};
     uint32_t i_field;
+    bool is_coded = false;
     if (describe(loader, later, &source, &i_field) &&
-        psti_loader_worker_ready(worker, NULL) == PST_OK)
-        copy.result =
-            psti_loader_recode_later(worker, i_field, &source, &copy.buffer, &copy.item);
+        psti_loader_worker_ready(worker, NULL) == PST_OK) {
+        is_coded = source.item.coding != PST_CODING_STORED;
+        copy.result = PSTI_RECODE_FAILED;
+        if (decode(worker, &source, &decoded))
+            copy.result = psti_loader_recode_later(worker, i_field, &source, decoded.capacity,
+                                                   &copy.buffer, &copy.item);
+    }
     bool is_new = copy.result == PSTI_RECODE_DONE;
     enum psti_cache_replaced replaced =
         psti_cache_later_put(loader->tiers.cache[0], later, is_new ? &copy.item : NULL);
@@ -88,8 +115,9 @@ static bool replace(struct psti_loader_worker *worker, const struct psti_cache_l
     if (replaced != PSTI_CACHE_AGAIN)
         psti_loader_kept_count_recoded(loader, &copy);
     psti_buffer_free(&copy.buffer);
+    psti_buffer_free(&decoded);
     psti_loader_worker_settle(worker);
-    return copy.result != PSTI_RECODE_NOT_FOR;
+    return copy.result != PSTI_RECODE_NOT_FOR || is_coded;
 }
 
 bool psti_loader_later_do(struct psti_loader_worker *worker)

@@ -57,18 +57,22 @@ static const struct psti_training_field *rule_of(const struct psti_loader_worker
     return rule ? psti_loader_training_field_of(rule, field->i_field) : NULL;
 }
 
-/* Returns tools for re-coding item i_item. Their limit of memory is what the row's other kept
- * pictures leave. */
+/* Returns tools that may allocate what is left of the memory for re-coding. */
+static struct psti_recode_tools tools_with(struct psti_loader_worker *worker, uint64_t held)
+{
+    uint64_t most = worker->loader->kept.recode_nbytes;
+    return (struct psti_recode_tools){
+        .decoder = give_decoder, .ctx = worker, .nbytes_max = held < most ? most - held : 0};
+}
+
+/* Returns tools for re-coding item i_item of the row, whose other pictures have their memory. */
 static struct psti_recode_tools tools_of(struct psti_loader_worker *worker, uint32_t i_item)
 {
     const pst_loader *loader = worker->loader;
     uint64_t held = 0;
     for (uint32_t i = 0; worker->pictures && i < loader->plan.n_items; i++)
         held += i == i_item ? 0 : worker->pictures[i].capacity;
-    return (struct psti_recode_tools){
-        .decoder = give_decoder,
-        .ctx = worker,
-        .nbytes_max = held < loader->kept.recode_nbytes ? loader->kept.recode_nbytes - held : 0};
+    return tools_with(worker, held);
 }
 
 /* Makes a picture at the training size, if the rule is for the field. */
@@ -143,29 +147,29 @@ static enum psti_recode_result take_ahead(struct psti_loader_worker *worker,
     return PSTI_RECODE_DONE;
 }
 
-/* Re-codes the bytes whole. i_item: the item of the row that they are of; UINT32_MAX: of no row. */
+/* Re-codes the bytes whole. */
 static enum psti_recode_result recode_whole(struct psti_loader_worker *worker, uint32_t i_field,
-                                            uint32_t i_item,
+                                            const struct psti_recode_tools *tools,
                                             const struct psti_loader_source *source,
                                             struct psti_buffer *out, struct psti_recoded *recoded)
 {
     uint64_t key = worker->loader->kept.recode_key;
     if (!psti_recode_has_field(key, i_field))
         return PSTI_RECODE_NOT_FOR;
-    const struct psti_recode_tools tools = tools_of(worker, i_item);
     const struct psti_recode_source image = image_of(source);
-    return psti_decode_recode(&tools, psti_recode_form(key), &image, out, recoded);
+    return psti_decode_recode(tools, psti_recode_form(key), &image, out, recoded);
 }
 
 enum psti_recode_result psti_loader_recode_later(struct psti_loader_worker *worker,
                                                  uint32_t i_field,
                                                  const struct psti_loader_source *source,
-                                                 struct psti_buffer *out,
+                                                 uint64_t held, struct psti_buffer *out,
                                                  struct psti_cache_span *item)
 {
     struct psti_recoded recoded;
+    const struct psti_recode_tools tools = tools_with(worker, held);
     enum psti_recode_result result =
-        recode_whole(worker, i_field, UINT32_MAX, source, out, &recoded);
+        recode_whole(worker, i_field, &tools, source, out, &recoded);
     if (result == PSTI_RECODE_DONE)
         *item = (struct psti_cache_span){recoded.bytes, recoded.nbytes, (uint8_t)recoded.form};
     return result;
@@ -187,9 +191,9 @@ enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
     else if (loader->kept.training)
         result = make_smaller(worker, field, loader->kept.training->form, &image, out, &recoded);
     if (result == PSTI_RECODE_NOT_FOR) {
+        const struct psti_recode_tools tools = tools_of(worker, (uint32_t)field->i_item);
         bit = 0;
-        result = recode_whole(worker, field->i_field, (uint32_t)field->i_item, source, out,
-                              &recoded);
+        result = recode_whole(worker, field->i_field, &tools, source, out, &recoded);
     }
     if (result == PSTI_RECODE_DONE)
         *item = (struct psti_cache_span){recoded.bytes, recoded.nbytes,

@@ -18,11 +18,11 @@ enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
                                            struct psti_buffer *out, struct psti_cache_span *item);
 
 /* The same for bytes of no row, of that field of the data set: the source's data and item alone are
- * read. */
+ * read. held: bytes of the memory for re-coding that the caller has. */
 enum psti_recode_result psti_loader_recode_later(struct psti_loader_worker *worker,
                                                  uint32_t i_field,
                                                  const struct psti_loader_source *source,
-                                                 struct psti_buffer *out,
+                                                 uint64_t held, struct psti_buffer *out,
                                                  struct psti_cache_span *item);
 
 /* If the source's item is to be kept at the training size, makes that picture now, and *smaller, a
