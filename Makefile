@@ -39,6 +39,7 @@ help:
 	@echo "make bench-cache              epochs over a set larger than memory: the cache, the page cache, DALI; DATA=FOLDER of JPEGs, CACHE_ARGS='--rates 15'"
 	@echo "make bench-images             images per GiB of a cache and their speed, beside arrays, PIL and OpenCV; IMAGES_ARGS='--groups imagenet'"
 	@echo "make bench-training           a cache that keeps images at the training size, beside caches of whole images; DATA=FOLDER of images"
+	@echo "make bench-recode             JPEGs that idle workers re-code into the cache: first epoch, share, later epochs; RECODE_ARGS='--rounds 5'"
 	@echo "make bench-fleet              a fleet's client beside a raw socket; epochs of several hosts that share a set; FLEET_ARGS='--rates 15'"
 	@echo "make bench-ahead              reading ahead in the order of coming epochs into a fleet: two hosts; AHEAD_ARGS='--cases start'"
 	@echo "make bench-fed                accelerators of MLPerf Storage that one core feeds, pixels included; FED_ARGS='--peers penstock*'"
@@ -154,6 +155,9 @@ bench-images: build test-packages
 bench-training: build
 	@mkdir -p bench/out
 	.venv/bin/python bench/cache/training.py $(or $(DATA),../shared/data/imagenet_folder) --json bench/out/training.json $(TRAINING_ARGS)
+
+bench-recode: build test-packages
+	bash bench/cache/run.sh recode $(RECODE_ARGS)
 
 bench-fed: system $(STAMPS)/build
 	bash bench/fed/run.sh $(FED_ARGS)
