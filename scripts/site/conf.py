@@ -24,6 +24,7 @@ suppress_warnings = ["misc.highlighting_failure"]  # fragments of code, with "..
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False
 autodoc_typehints = "none"
+autodoc_mock_imports = ["ray", "pyspark"]  # penstock.ray and penstock.spark have pages also where these are not installed
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
