@@ -29,7 +29,8 @@ enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbyte
  * is the smaller of the region's height and psti_pli_band_rows(). `band` is called each time that
  * the first `n_rows` rows of `pixels` hold rows y, y + 1, ... of the region. If it returns anything
  * but PST_OK, the decode ends with that status. `scratch` has psti_pli_region_scratch_nbytes(). */
-enum { PSTI_PLI_JPEG_BAND_ROWS = 16 }; /* for content 2: so few rows stay in the first cache */
+enum { PSTI_PLI_JPEG_BAND_ROWS = 16 }; /* content 2 has bands of so few rows because they stay in
+                                        * the first cache */
 static inline uint32_t psti_pli_band_rows(uint32_t content, uint32_t unit_edge)
 {
     return content == PST_PLI_CONTENT_JPEG ? PSTI_PLI_JPEG_BAND_ROWS : unit_edge;
@@ -114,10 +115,12 @@ enum pst_status psti_pli_jpeg_decode_scaled(const struct psti_pli_header *header
 
 /* The part of one component that a region needs. */
 struct psti_pli_jpeg_need {
-    uint8_t across_log2, down_log2;        /* log2 of pixels per sample: 0, 1 or 2 */
-    bool sideways, upright;                /* interpolated that way, else repeated */
-    uint32_t x0, x1, y0, y1;               /* samples, with the margin for interpolation */
-    uint32_t column0, column1, row0, row1; /* blocks */
+    uint8_t across_log2, down_log2;        /* log2 of pixels per sample, sideways and downwards: 0,
+                                            * 1 or 2 */
+    bool sideways, upright;                /* true: samples are interpolated in that direction;
+                                            * false: repeated */
+    uint32_t x0, x1, y0, y1;               /* range of samples, with the margin for interpolation */
+    uint32_t column0, column1, row0, row1; /* range of blocks that have these samples */
 };
 /* Finds the needs of all components. `block` is the number of samples of a block in each
  * direction. */
@@ -146,7 +149,7 @@ struct psti_pli_reference {
                             struct pst_error *err);
     void *ctx;
 };
-/* Does as pst_pli_from_jpeg, with that reference. */
+/* Does as pst_pli_from_jpeg, with the caller's reference decoder. */
 enum pst_status psti_pli_from_jpeg(const struct psti_pli_reference *reference, const void *jpeg,
                                    size_t jpeg_nbytes,
                                    const struct pst_pli_from_jpeg_options *options, void *pli,
@@ -158,12 +161,12 @@ enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,
                                    size_t jpeg_nbytes,
                                    const struct pst_pli_from_jpeg_options *options, void *pli,
                                    size_t capacity, size_t *nbytes, struct pst_error *err);
-/* Sets *most to a number of bytes that psti_pli_keep_jpeg with empty buffers never has allocated
- * more than at once for this JPEG, besides what the reference takes. Reads the markers only. Fails
- * if they show that the JPEG cannot be kept. */
+/* Sets *most to an upper bound of the bytes that psti_pli_keep_jpeg, with empty buffers, has
+ * allocated at any time for this JPEG, besides what the reference takes. Reads the markers only.
+ * Fails if they show that the JPEG cannot be kept. */
 enum pst_status psti_pli_keep_nbytes(const void *jpeg, size_t nbytes, uint64_t *most,
                                      struct pst_error *err);
-/* Does as pst_pli_to_jpeg. */
+/* Does as pst_pli_to_jpeg, with the buffers of `keep`. */
 enum pst_status psti_pli_keep_restore(struct psti_pli_keep *keep, const void *pli,
                                       size_t pli_nbytes, void *jpeg, size_t capacity,
                                       size_t *nbytes, struct pst_error *err);

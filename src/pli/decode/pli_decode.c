@@ -21,7 +21,7 @@
 /* Units of this width have their pixels prefetched. Their rows have 64 samples. */
 enum { PREFETCH_WIDTH = 1 << PSTI_PLI_UNIT_LOG2_MIN };
 
-/* Holds the state of one call of pst_pli_decode. */
+/* One call of pst_pli_decode. */
 struct run {
     struct psti_pli_request request;
     uint8_t *work;          /* scratch of the modes */
@@ -32,8 +32,8 @@ struct run {
     struct psti_pli_wave_tables *tables;
 };
 
-/* Checks the head and sets *header. `given` is the header of these bytes, if it was parsed before.
- * With `given` NULL the header is parsed here. */
+/* Checks the head and sets *header. `given` is the header of these bytes if the caller has parsed
+ * it, else NULL; then it is parsed here. */
 static enum pst_status read_head(const struct psti_pli_header *given, const void *bytes,
                                  size_t nbytes, struct psti_pli_header *header,
                                  struct pst_error *err)
@@ -343,9 +343,9 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
     return PST_OK;
 }
 
-/* Sets the memory that will be prefetched for the unit's pixels. It is the place of the pixels if
- * the part is the whole unit, 64 pixels wide, with all channels, planar or interleaved. Otherwise
- * it is the unit's own bytes, which are in the cache already. */
+/* Sets the memory that kernels prefetch for the unit's pixels. It is the place of the pixels if the
+ * part is the whole unit, 64 pixels wide, with all channels, planar or interleaved. Otherwise it is
+ * the unit's own bytes: prefetching these costs nothing, because they are in the cache already. */
 static void set_pixels(struct psti_pli_unit *unit, const struct psti_pli_part *part)
 {
     const struct pst_pixels *pixels = part->pixels;
@@ -393,8 +393,8 @@ static void place_unit(const struct psti_pli_request *request, uint32_t row, uin
     uint32_t y0 = r->y > y ? r->y : y, x0 = r->x > x ? r->x : x;
     uint32_t y1 = r->y + r->height < y + p->unit.height ? r->y + r->height : y + p->unit.height;
     uint32_t x1 = r->x + r->width < x + p->unit.width ? r->x + r->width : x + p->unit.width;
-    /* The first row that `pixels` hold: that of the region, or with bands that of this row of
-     * units. */
+    /* The first row that `pixels` hold: the region's first row or, with bands, the first row of
+     * this row of units. */
     uint32_t top = request->band ? y0 : r->y;
     p->pixels = *request->pixels;
     p->pixels.data = (uint8_t *)p->pixels.data + (int64_t)(y0 - top) * p->pixels.row_nbytes +
@@ -439,7 +439,8 @@ static bool is_wave(const struct psti_pli_request *request, const struct found *
            request->bytes[u->offset] == PSTI_PLI_WAVE;
 }
 
-/* Units to decode at once, in the order of the file. If there are several, all are of mode wave. */
+/* Units that are decoded at once, in the order of the file. All are of mode wave if there are
+ * several. */
 struct group {
     uint32_t n_units;
     struct found units[PSTI_PLI_WAVE_MOST_UNITS];
@@ -460,9 +461,9 @@ static bool place_group(struct run *run, const struct group *g, struct placed *p
     return wave_tables(run, NULL) == PST_OK;
 }
 
-/* Decodes two to six units at once, if the level can. Returns false if nothing was done. The caller
- * then decodes smaller groups, and at last one unit at a time, which also reports the unit's error.
- */
+/* Decodes two to six units at once, if the level can. Returns false if no unit was decoded. The
+ * caller then decodes smaller groups, and at last one unit at a time, which also reports the unit's
+ * error. */
 static bool decode_group(struct run *run, const struct group *g, enum pst_status *status,
                          struct pst_error *err)
 {
@@ -512,8 +513,8 @@ static struct found unit_after(const struct run *run, const struct psti_pli_span
     return find_unit(run, span, u);
 }
 
-/* Returns whether units of rows `a` and `b` may be decoded at once. They may if both rows are the
- * same, or if row `b` has full height and the caller did not ask for bands. */
+/* Returns whether a unit of row `a` and one of row `b` may be decoded at once. They may if both
+ * rows are the same, or if row `b` has full height and the caller did not ask for bands. */
 static bool rows_go_together(const struct psti_pli_request *request, uint32_t a, uint32_t b)
 {
     uint32_t whole = request->header.height >> request->header.unit_log2;

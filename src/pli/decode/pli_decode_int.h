@@ -10,7 +10,7 @@
 
 #include "pli/pli.h"
 
-/* Holds the kernels of one CPU level, chosen once per call: pli_kernels.h. */
+/* The kernels of one CPU level. They are chosen once per call (pli_kernels.h). */
 struct psti_pli_kernels;
 
 struct psti_pli_unit {
@@ -18,18 +18,19 @@ struct psti_pli_unit {
     uint8_t channels, bits, transform, max_error;
     const uint8_t *bytes; /* begin after the mode byte */
     size_t nbytes;
-    size_t nbytes_behind; /* Bytes after the unit's own. They may be read, and mean nothing. */
+    size_t nbytes_behind; /* Number of bytes after the unit's own that may be read. Their values
+                           * mean nothing. */
     const struct psti_pli_kernels *kernels;
-    /* The address that row 0 of plane 0 will be written to, and the steps from there, for
-     * psti_pli_ahead(). */
+    /* Where row 0 of plane 0 of the pixels will be written, and the steps in bytes from row to row
+     * and from plane to plane. psti_pli_ahead() needs them. */
     const void *pixels;
     int64_t row_nbytes, plane_nbytes;
 };
 
-/* The memory that the rows of a plane will be written to, or one plane's share of rows of
- * interleaved pixels. Kernels prefetch it row by row, if there is much to do before the pixels are
- * written. If the stores waited for each line of memory instead, that would take a fifth as long as
- * decoding the fastest units. */
+/* The memory that the rows of a plane, or one plane's share of rows of interleaved pixels, will be
+ * written to. Kernels prefetch it row by row where they still have much to do before the pixels are
+ * written. Without that the stores would wait for each line of memory, for a fifth of the time that
+ * the fastest units take. */
 struct psti_pli_ahead {
     uintptr_t at, step;
 };
@@ -50,7 +51,7 @@ static inline __attribute__((always_inline)) void psti_pli_ask(struct psti_pli_a
     ahead->at += ahead->step;
 }
 
-/* A call of pst_pli_decode after its arguments and the head have been checked. */
+/* A call of pst_pli_decode whose arguments and head have been checked. */
 struct psti_pli_request {
     const uint8_t *bytes;
     size_t nbytes;
@@ -68,7 +69,8 @@ struct psti_pli_request {
     void *band_ctx;
     /* Content JPEG, whole images: the memory that all coefficients are also written to, or NULL. */
     int16_t *const *coefs;
-    bool unproven; /* true if the caller compares the checksum of the pixels itself */
+    bool unproven; /* true if the caller, and not the decoder, compares the checksum of the
+                    * pixels */
 };
 
 /* Decodes as pst_pli_decode with these kernels, and does not compare the checksum of the pixels.
@@ -98,7 +100,7 @@ struct psti_pli_part {
     const struct pst_pixels *pixels;
 };
 
-/* pli_emit.c: write the part's pixels, with colour, levels and layout. */
+/* Both functions (pli_emit.c) write the part's pixels, with colour, levels and layout. */
 void psti_pli_emit_planes(const struct psti_pli_unit *unit, const struct psti_pli_planes *planes,
                           const struct psti_pli_part *part);
 void psti_pli_emit_pixels(const struct psti_pli_unit *unit, const void *samples,

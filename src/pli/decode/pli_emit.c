@@ -134,7 +134,7 @@ static bool is_interleaved(const struct pst_pixels *pixels)
            pixels->pixel_nbytes == pixels->channels * (pixels->bits / 8);
 }
 
-/* The kinds of rows of whole pixels that have a fast way. */
+/* The kinds of rows of whole pixels for which there is a fast function. */
 enum fast_row { NO_FAST_ROW, GREEN_RGB, GREEN_RGBA, PLAIN_RGB, RGB_16, COPY };
 
 static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
@@ -183,7 +183,8 @@ static void emit_copies(const struct psti_pli_unit *unit, const struct psti_pli_
     uint8_t *out = part->pixels->data;
     for (uint32_t y = 0; y < part->height; y++, out += part->pixels->row_nbytes) {
         const uint8_t *row = plane_row(planes, 0, part->y + y) + skip;
-        if (nbytes == 64) /* the compiler makes a few moves of it instead of a call */
+        if (nbytes == 64) /* with a constant size, the copy compiles to a few moves instead of a
+                           * call */
             memcpy(out, row, 64);
         else if (nbytes == 128)
             memcpy(out, row, 128);

@@ -19,10 +19,10 @@ struct psti_pli_emit_kernels {
      * kernel. */
     void (*green_rgb_u8_rows)(const uint8_t *g, const uint8_t *r, const uint8_t *b, size_t row_step,
                               uint32_t height, uint8_t *out, int64_t row_nbytes);
-    /* Does the same as green_rgb_u8 with a plane A besides, and makes RGBA. */
+    /* Does the same as green_rgb_u8 for a further plane A, and makes RGBA. */
     void (*green_rgba_u8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, const uint8_t *a,
                           uint8_t *out, uint32_t n);
-    /* Makes one contiguous channel from its plane and green: p + g - 128. */
+    /* Makes one contiguous channel from its plane p and green g: p + g - 128. */
     void (*green_one_u8)(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n);
     /* Interleaves three planes without changing the samples. */
     void (*plain_rgb_u8)(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
@@ -36,7 +36,7 @@ struct psti_pli_emit_kernels {
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_c;
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2, psti_pli_emit_kernels_avx512,
     psti_pli_emit_kernels_neon;
-/* Is `rgb_u16` of the levels AVX2 and AVX-512. */
+/* The functions `rgb_u16` of the levels AVX2 and AVX-512. */
 void psti_pli_emit_rgb_u16_avx2(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
                                 uint8_t *out, uint32_t n);
 

@@ -26,7 +26,7 @@ enum {
     MODEL_MAX_NBYTES = 1024,
     SMALL_EDGE_LOG2 = PSTI_PLI_UNIT_LOG2_MIN,
     SMALL_EDGE = 1 << SMALL_EDGE_LOG2,
-    LOOK_STEP = 4 /* every so many rows are examined for lz */
+    LOOK_STEP = 4 /* one row of so many is examined for lz */
 };
 
 /* One call of pst_pli_encode. */
@@ -34,16 +34,16 @@ struct encoder {
     struct psti_pli_image image;
     struct pst_pli_encode_options options;
     struct psti_pli_header header;
-    uint8_t *slots;      /* rows of units, row_capacity apart; joined at the end */
+    uint8_t *slots;      /* coded rows of units, row_capacity bytes apart; joined at the end */
     size_t row_capacity; /* the largest possible size of a row of units */
-    uint32_t *sizes;     /* sizes of units */
-    /* For wave units only: the results of pass one that pass two needs. */
-    uint8_t *looks; /* enum look of each unit */
+    uint32_t *sizes;     /* sizes of the units */
+    /* These members exist for wave units only. They hold what pass two needs of pass one. */
+    uint8_t *looks; /* enum look, one for each unit */
     uint8_t *plans; /* plans of units, plan_nbytes apart */
     size_t plan_nbytes;
-    struct psti_pli_wave_counts *counts; /* by row of units */
+    struct psti_pli_wave_counts *counts; /* one entry for each row of units */
     struct psti_pli_wave_codes *codes;
-    bool has_codes; /* `codes` are those of an earlier plan */
+    bool has_codes; /* true if `codes` follow from an earlier plan */
     uint8_t model[MODEL_MAX_NBYTES];
     uint64_t total; /* length of the whole PLI */
     atomic_bool out_of_memory;
@@ -54,10 +54,10 @@ enum look { PHOTOGRAPH, SYNTHETIC, CONSTANT };
 
 /* The working memory of a job. */
 struct work {
-    uint8_t *memory; /* the whole of it */
+    uint8_t *memory; /* the memory that the other members point into */
     uint8_t *unit;   /* one unit's samples */
-    uint8_t *spare;  /* another encoding of the unit */
-    void *mode;      /* memory of the modes' encoders */
+    uint8_t *spare;  /* memory for another encoding of the unit */
+    void *mode;      /* memory of the encoders of modes */
 };
 
 size_t pst_pli_encode_bound(uint32_t height, uint32_t width, uint8_t channels, uint8_t bits)
@@ -186,8 +186,8 @@ static enum look look_at(const struct psti_pli_source *s)
     return is_constant(s) ? CONSTANT : is_synthetic(s) ? SYNTHETIC : PHOTOGRAPH;
 }
 
-/* Keeps the encoding of `nbytes` bytes that is in `out` (0: there is none), or replaces it by lz
- * where that is small enough. Stores raw if there is neither. Returns the size. */
+/* Chooses between the encoding of `nbytes` bytes that is in `out` (0: there is none) and lz: lz is
+ * taken where it is small enough. If there is neither, the unit is stored raw. Returns the size. */
 static size_t encode_otherwise(const struct encoder *e, const struct psti_pli_source *s,
                                enum look look, const struct work *work, uint8_t *out, size_t nbytes)
 {
@@ -205,7 +205,7 @@ static size_t encode_otherwise(const struct encoder *e, const struct psti_pli_so
     return nbytes ? nbytes : store_plain(s, PSTI_PLI_RAW, raw_nbytes, out);
 }
 
-/* Encodes a unit that pass one planned. Its pixels are seldom needed again. */
+/* Encodes a unit that pass one planned. The unit's pixels are seldom needed again. */
 static size_t encode_planned(const struct encoder *e, uint32_t row, uint32_t column,
                              const struct work *work, uint8_t *out)
 {
@@ -397,7 +397,7 @@ static void plan_waves(struct encoder *e)
     plan_once(e);
 }
 
-/* Encodes with units of that size. Only the pixel checksum is left to do. */
+/* Encodes with units of the edge 2^unit_log2. Only the pixel checksum is left to do. */
 static enum pst_status encode_as(struct encoder *e, uint8_t unit_log2, struct pst_error *err)
 {
     const struct pst_pixels *p = e->image.pixels;

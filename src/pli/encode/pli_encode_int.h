@@ -5,19 +5,19 @@
 
 #include "pli/format/pli_head.h"
 
-/* One unit as the modes see it. Samples are levels (max_error divided out). Planes are those after
+/* A unit as the modes see it. Samples are levels (max_error divided out). `planes` are those after
  * the colour transform, 64 samples a row, u8 or u16; samples beyond width and height may have any
  * value. */
-struct psti_pli_encode_kernels; /* pli_encode_kernels.h */
+struct psti_pli_encode_kernels; /* declared in pli_encode_kernels.h */
 struct psti_pli_source {
-    uint32_t height, width; /* of the unit */
+    uint32_t height, width; /* of the unit, in pixels */
     uint8_t channels, bits, transform;
-    const void *planes[4]; /* NULL if edge > 64 */
-    const void *pixels;    /* interleaved, no padding */
+    const void *planes[4]; /* NULL if units are larger than 64 pixels */
+    const void *pixels;    /* interleaved pixels without padding */
     const struct psti_pli_encode_kernels *kernels;
 };
 
-/* The image of which units are loaded (pli_load.c). */
+/* An image whose units are loaded one by one (pli_load.c). */
 struct psti_pli_image {
     const struct pst_pixels *pixels;
     uint32_t max_error;
@@ -33,7 +33,7 @@ static inline size_t psti_pli_raw_nbytes(uint32_t height, uint32_t width, uint8_
 enum pst_status psti_pli_checksum(const struct psti_pli_image *image, uint64_t *checksum,
                                   struct pst_error *err);
 uint8_t psti_pli_choose_transform(const struct psti_pli_image *image);
-/* Sets one unit's sizes, without its samples. */
+/* Sets the sizes of a unit in *source, but not its samples. */
 void psti_pli_describe_unit(const struct psti_pli_image *image, uint32_t row, uint32_t column,
                             struct psti_pli_source *source);
 /* Loads one unit's samples into `memory`, which has psti_pli_unit_memory_nbytes() and is aligned to
@@ -44,9 +44,9 @@ void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32
 /* Returns true if all samples of a plane are the same. */
 bool psti_pli_plane_is_constant(const struct psti_pli_source *source, uint32_t plane);
 
-/* Each encoder writes a whole unit, mode byte first, into `out`. It returns the unit's size, or 0
- * if the unit does not fit `capacity`; the driver then takes another mode. Encoders are
- * deterministic and thread-safe. `work` belongs to the calling thread. */
+/* The functions that encode a unit write the whole unit, mode byte first, into `out`. They return
+ * the unit's size, or 0 if the unit does not fit `capacity`; the driver then takes another mode.
+ * They are deterministic and thread-safe. `work` belongs to the calling thread. */
 
 /* pli_packed_encode.c */
 size_t psti_pli_packed_encode(const struct psti_pli_source *source, uint32_t effort, uint8_t *out,
@@ -68,7 +68,7 @@ struct psti_pli_wave_counts {
     uint32_t n[16][48]; /* [context][token] */
 };
 struct psti_pli_wave_codes;
-/* Returns the size of what pass one keeps of a unit. The memory is the caller's. */
+/* Returns how many bytes of a unit pass one keeps for pass two, in the caller's memory. */
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits);
 /* Chooses the predictors of a unit and adds its tokens to `counts`. `dense` allows filters. `codes`
  * are those of an earlier plan of the image: choices are then compared by their cost with these
@@ -78,12 +78,13 @@ void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32
                         const struct psti_pli_wave_codes *codes, void *plan,
                         struct psti_pli_wave_counts *counts, void *work);
 size_t psti_pli_wave_work_nbytes(void);
-/* Makes the image's tables from its counts: writes the content of the model block (0 bytes if all
- * tables are built in) and prepares `codes` for encoding. */
+/* psti_pli_wave_model makes the image's tables from its counts: it writes the content of the model
+ * block (0 bytes if all tables are built in) and prepares `codes` for encoding. */
 size_t psti_pli_wave_codes_nbytes(void);
 size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t bits, uint8_t *block,
                            size_t capacity, struct psti_pli_wave_codes *codes);
-/* Writes a unit. `next` is the plan that is likely next, or this plan again. It is prefetched. */
+/* Writes a unit. `next` is the plan that will likely be encoded next, or this plan again. It is
+ * prefetched. */
 size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,
                             const void *next, const struct psti_pli_wave_codes *codes, void *work,
                             uint8_t *out, size_t capacity);

@@ -15,7 +15,7 @@
 
 /* Mode wave, for samples of 8 bits or of 16. */
 struct psti_wave_kernels {
-    /* Compute residuals from the predictions of a plane, and their cost. */
+    /* Loops that compute residuals of a plane's predictions, and their costs. */
     const struct psti_wave_rows *rows;
     /* Computes the cost of each filter for each block of 16 rows. */
     psti_wave_price_filters *price_filters;
@@ -25,23 +25,25 @@ struct psti_wave_kernels {
     psti_wave_put_records *put_records;
     /* Computes the cost of the tokens of activities. */
     psti_wave_cost *cost;
-    /* Bring records into 32 slots a step, write signs and raw bits from these, and write words.
-     * NULL in plain C, which keeps the tokens in a list instead (pli_wave_encode.c). */
+    /* The first function brings records into 32 slots a step, the second writes signs and raw bits
+     * from the slots, the third writes words. All are NULL in plain C, which keeps the tokens in a
+     * list instead (pli_wave_encode.c). */
     psti_wave_find_slots *find_slots;
     psti_wave_write_slots *write_slots;
     psti_wave_code_slots *code_slots;
 };
 
 struct psti_pli_encode_kernels {
-    /* For RGB of 8 bits without gaps: splits pixels into planes; sums the differences of neighbours
-     * with green subtracted and without (NULL: the sums are made sample by sample). */
+    /* Kernels for RGB of 8 bits without gaps. The first splits pixels into planes. The second sums
+     * the differences of neighbours, with green subtracted and without; if it is NULL, the sums are
+     * made sample by sample. */
     psti_pli_split_green *split_green;
     psti_pli_add_changes *add_changes;
-    /* Mode packed, by the samples' bits: residuals, widths and costs of rows. */
+    /* Mode packed: residuals, widths and costs of rows, for samples of 8 bits and of 16. */
     const struct psti_packed_rows *packed_rows_u8, *packed_rows_u16;
-    /* Mode wave, by the samples' bits. */
+    /* Mode wave, for samples of 8 bits and of 16. */
     struct psti_wave_kernels wave_u8, wave_u16;
-    /* Content JPEG: make tokens, raw bits and words from coefficients. */
+    /* Content JPEG: kernels that make tokens, raw bits and words from coefficients. */
     const struct psti_je_kernels *coefs;
 };
 

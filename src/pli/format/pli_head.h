@@ -7,16 +7,16 @@
 
 #include <penstock/pli.h>
 
-/* Numbers of the header, the index and the model (section 1). */
+/* Constants of the header, the index and the model (section 1). */
 enum {
     PSTI_PLI_VERSION = 2,
     PSTI_PLI_HEADER_NBYTES = 40,
     PSTI_PLI_UNIT_LOG2_MIN = 6, /* 64 pixels: the only edge of packed and wave units (section 3) */
     PSTI_PLI_UNIT_LOG2_MAX = 9,
-    PSTI_PLI_JPEG_UNIT_LOG2_MAX = 8, /* the largest in content 2 (section 1) */
+    PSTI_PLI_JPEG_UNIT_LOG2_MAX = 8, /* log2 of the largest unit of content 2 (section 1) */
     PSTI_PLI_MAX_ERROR = 127,
     PSTI_PLI_INDEX_ENTRY_MAX = 8,
-    PSTI_PLI_BLOCK_HEADER_NBYTES = 4 /* of a model block (section 1) */
+    PSTI_PLI_BLOCK_HEADER_NBYTES = 4 /* bytes of the header of a model block (section 1) */
 };
 
 /* The modes of units (section 3). */
@@ -45,7 +45,7 @@ struct psti_pli_header {
     uint64_t pixel_checksum, head_checksum;
 };
 
-/* The bytes of a part that are not parsed yet. */
+/* The bytes of a head or unit that are not parsed yet. */
 struct psti_pli_cursor {
     const uint8_t *at, *end;
 };
@@ -73,7 +73,7 @@ static inline bool psti_pli_take_number(const uint8_t **p, const uint8_t *end, u
     return false;
 }
 
-/* Sizes and offsets that follow from the header. */
+/* These functions return sizes and offsets that follow from the header. */
 static inline uint32_t psti_pli_edge(const struct psti_pli_header *h) { return 1u << h->unit_log2; }
 static inline uint32_t psti_pli_unit_rows(const struct psti_pli_header *h)
 {
@@ -146,9 +146,9 @@ enum pst_status psti_pli_failed(enum pst_status status, struct pst_error *err);
  * block of `kind`, or NULL and 0 if there is none. It fails with PST_ERROR_CORRUPT if the model is
  * not a sequence of blocks that the content may have. */
 enum psti_pli_model_kind {
-    PSTI_PLI_MODEL_WAVE = 1,  /* in content 1: tables of waves */
-    PSTI_PLI_MODEL_COEFS = 2, /* in content 2: tables of coefficients */
-    PSTI_PLI_MODEL_FRAME = 3  /* in content 2, where it must be there */
+    PSTI_PLI_MODEL_WAVE = 1,  /* tables of waves, in content 1 */
+    PSTI_PLI_MODEL_COEFS = 2, /* tables of coefficients, in content 2 */
+    PSTI_PLI_MODEL_FRAME = 3  /* the frame, which content 2 must have */
 };
 enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_header *header,
                                     enum psti_pli_model_kind kind, const uint8_t **block,

@@ -14,7 +14,7 @@
 #define ROOM "format"
 
 enum {
-    /* length of the frame's part after the quantisation tables (section 7) */
+    /* length of what follows the quantisation tables in the frame's block (section 7) */
     TAIL_NBYTES = 4 + 8 + 4 + 4
 };
 
@@ -97,7 +97,7 @@ bool psti_pli_jpeg_length_is_kept(const struct psti_jpeg_frame *frame)
            PER_BYTE * (uint64_t)frame->restoration_nbytes + PER_SAMPLE * n_samples + SPARE;
 }
 
-/* Returns the quantisation tables that components name, as a set of bits. */
+/* Returns a mask of the quantisation tables that components name. */
 static uint32_t named_quants(const struct psti_jpeg_frame *frame)
 {
     uint32_t named = 0;
@@ -259,8 +259,8 @@ static void add_feature(const uint8_t *restrict g, int16_t weight, int16_t *rest
         sums[l] = (int16_t)(sums[l] + (int16_t)(g[l] * weight));
 }
 
-/* Does as add_feature where some positions have side 1. `weight` is that of side 0, `other` that of
- * side 1. `sides` holds 0 or -1. */
+/* Does as add_feature where some positions have side 1. `weight` is the weight of side 0, `other`
+ * that of side 1. `sides` holds 0 or -1. */
 static void add_mixed_feature(const uint8_t *restrict g, int16_t weight, int16_t other,
                               const int16_t *restrict sides, int16_t *restrict sums)
 {

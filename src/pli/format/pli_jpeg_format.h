@@ -11,7 +11,7 @@ enum {
     PSTI_JPEG_N_QUANTS = 4,
     PSTI_JPEG_FRAME_MAX_NBYTES = 2 + 2 * 3 + 4 * 129 + 20,
     PSTI_JPEG_UNIT_LOG2_MAX = PSTI_PLI_JPEG_UNIT_LOG2_MAX,
-    PSTI_JPEG_SQUARES_MAX = 48, /* in a unit of 256 pixels, 4:4:4 */
+    PSTI_JPEG_SQUARES_MAX = 48, /* of a unit of 256 pixels, 4:4:4 */
     PSTI_JPEG_PROB_BITS = 12,
     PSTI_JPEG_PROB_SUM = 1 << PSTI_JPEG_PROB_BITS,
     PSTI_JPEG_N_AC_CONTEXTS = 32,
@@ -22,12 +22,12 @@ enum {
     PSTI_JPEG_N_LIMITS = 7,
     PSTI_JPEG_AC_MAX = 2048,           /* the largest magnitude (section 8.4) */
     PSTI_JPEG_DC_MAX = 4096,           /* the largest |d| (section 8.3) */
-    PSTI_JPEG_TABLES_MAX_NBYTES = 1024 /* of model block 2 (section 8.6) */
+    PSTI_JPEG_TABLES_MAX_NBYTES = 1024 /* length of model block 2 (section 8.6) */
 };
 
 struct psti_jpeg_component {
     uint8_t h, v;           /* sampling factors; both are 1 if there is one component */
-    uint8_t quant;          /* number of its quantisation table in the frame */
+    uint8_t quant;          /* number of the component's quantisation table in the frame */
     uint32_t columns, rows; /* blocks in whole MCUs; computed from the other values */
     uint32_t width, height; /* samples; computed from the other values */
 };
@@ -36,10 +36,10 @@ struct psti_jpeg_frame {
     uint32_t width, height; /* pixels, as in the header of the PLI or of the JPEG */
     uint8_t n_components;   /* 1 or 3 */
     uint8_t transform;      /* 1 for YCbCr, 0 for gray or RGB */
-    uint8_t orientation;    /* of EXIF, 1..8 */
-    uint8_t h, v;           /* the largest sampling factors */
+    uint8_t orientation;    /* EXIF orientation, 1..8 */
+    uint8_t h, v;           /* the largest sampling factors of components */
     struct psti_jpeg_component components[PSTI_JPEG_COMPONENTS_MAX];
-    /* in zigzag order; zeros for tables that no component names */
+    /* by table, values in zigzag order; zeros for tables that no component names */
     uint16_t quants[PSTI_JPEG_N_QUANTS][64];
     uint32_t jpeg_nbytes;
     uint64_t jpeg_checksum;
@@ -74,16 +74,16 @@ static inline size_t psti_pli_jpeg_n_coefs(const struct psti_jpeg_frame *frame, 
 /* A square (section 8): up to 8x8 blocks of one component. */
 struct psti_jpeg_square {
     uint8_t component, side;
-    uint8_t columns, rows; /* blocks, 1..8 */
-    uint32_t column, row;  /* place of its first block in the component */
+    uint8_t columns, rows; /* number of blocks, 1..8 in each direction */
+    uint32_t column, row;  /* place of the square's first block in the component */
 };
 /* Lists the squares of unit (row, column) in their order. Returns how many there are, at most
  * PSTI_JPEG_SQUARES_MAX. */
 uint32_t psti_pli_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t unit_log2,
                                uint32_t row, uint32_t column, struct psti_jpeg_square *squares);
 
-/* Returns the blocks of a square as a set of bits, with bit 8 * y + x for each. PSTI_JPEG_EVEN has
- * the bits of all 8 x 8 places with an even x + y. */
+/* Returns a mask of the blocks that a square has: bit 8 * y + x for the block at (y, x).
+ * PSTI_JPEG_EVEN has the bits of all 8 x 8 places with an even x + y. */
 static inline uint64_t psti_pli_jpeg_blocks(const struct psti_jpeg_square *square)
 {
     uint64_t columns = ((1ull << square->columns) - 1) * 0x0101010101010101ull;
@@ -91,18 +91,18 @@ static inline uint64_t psti_pli_jpeg_blocks(const struct psti_jpeg_square *squar
 }
 #define PSTI_JPEG_EVEN 0xaa55aa55aa55aa55ull
 
-/* Contexts of classes (section 8.2): the one of all even blocks, and the highest one of odd
- * blocks. */
+/* Contexts of classes (section 8.2): the context that all even blocks have, and the highest context
+ * of odd blocks. */
 enum { PSTI_JPEG_EVEN_CONTEXT = 15, PSTI_JPEG_ODD_CONTEXT_MAX = 14 };
 /* Returns the context of the odd block at position p (section 8.2) from the classes of the even
  * blocks around it. */
 uint32_t psti_pli_jpeg_end_context(const struct psti_jpeg_square *square, const uint8_t *classes,
                                    uint32_t p);
 
-/* Tokens (sections 8.2 to 8.4): their lowest values, their numbers of raw bits, their weights g. */
+/* For each token (sections 8.2 to 8.4): its lowest value, its number of raw bits, its weight g. */
 extern const uint8_t psti_jpeg_end_lowest[PSTI_JPEG_N_ENDS], psti_jpeg_end_bits[PSTI_JPEG_N_ENDS];
 extern const uint8_t psti_jpeg_ac_lowest[PSTI_JPEG_N_AC_TOKENS]; /* 0 1 2 3 5 9 17 33 */
-/* 0 0 0 1 2 3 4 5; token 7 has the octave's number more */
+/* 0 0 0 1 2 3 4 5; token 7 has as many more as its octave's number */
 extern const uint8_t psti_jpeg_ac_bits[PSTI_JPEG_N_AC_TOKENS];
 extern const uint8_t psti_jpeg_ac_weight[PSTI_JPEG_N_AC_TOKENS]; /* g of section 8.4 */
 static inline uint32_t psti_pli_jpeg_dc_token(uint32_t m)
@@ -152,7 +152,8 @@ void psti_pli_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES]);
 
 /* The frequencies of all tables (section 8.6). Each table sums to 4096. */
 struct psti_jpeg_tables {
-    uint16_t ac[PSTI_JPEG_N_AC_CONTEXTS][PSTI_JPEG_N_AC_TOKENS]; /* [8 * distance + bucket] */
+    uint16_t ac[PSTI_JPEG_N_AC_CONTEXTS][PSTI_JPEG_N_AC_TOKENS]; /* [8 * distance +
+                                                                  * bucket][token] */
     uint16_t ends[2][PSTI_JPEG_N_ENDS][PSTI_JPEG_N_ENDS];        /* [side][context][class] */
     uint16_t dc[2][PSTI_JPEG_N_ENDS][PSTI_JPEG_N_DC_TOKENS];     /* [side][class][token] */
 };
@@ -162,7 +163,7 @@ enum { PSTI_JPEG_N_TABLES = 32 + 32 + 32 };
  * if `block` is NULL, all are. */
 enum pst_status psti_pli_jpeg_parse_tables(const uint8_t *block, size_t nbytes,
                                            struct psti_jpeg_tables *out, struct pst_error *err);
-/* A table as model block 2 holds it. n is 0 for the built-in table. q is that of
+/* A table in the form of model block 2. n is 0 for the built-in table. q is as in
  * psti_pli_wave_own. */
 struct psti_jpeg_own {
     uint8_t n;

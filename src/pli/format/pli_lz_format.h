@@ -6,12 +6,12 @@
 #include "pli/format/pli_head.h"
 
 enum {
-    PSTI_PLI_LZ_SEQUENCES_MAX = 16384, /* of one unit (section 6.1) */
+    PSTI_PLI_LZ_SEQUENCES_MAX = 16384, /* sequences of one unit (section 6.1) */
     PSTI_PLI_LZ_COLOURS_MAX = 255,
     PSTI_PLI_LZ_LANES_LOG2_MAX = 5,
     /* Bits of the form byte (section 6.1). Its bits 0..2 are log2 of the number of lanes. */
     PSTI_PLI_LZ_SUBTRACT_GREEN = 1 << 3,
-    PSTI_PLI_LZ_GRAPHICS = 1 << 4, /* built-in tables of graphics, else of labels */
+    PSTI_PLI_LZ_GRAPHICS = 1 << 4, /* set: built-in tables of graphics; clear: of labels */
     PSTI_PLI_LZ_FORM_MAX = 31,
 
     /* Offset codes (section 6.4): first recent offsets, then those of neighbours, then explicit
@@ -43,11 +43,11 @@ enum {
 enum psti_pli_lz_table {
     PSTI_PLI_LZ_TABLE_BUILT_IN = 0,
     PSTI_PLI_LZ_TABLE_OWN = 1,
-    PSTI_PLI_LZ_TABLE_SAME = 2 /* the table of the context before */
+    PSTI_PLI_LZ_TABLE_SAME = 2 /* the table is that of the context before */
 };
 
 struct psti_pli_lz_near {
-    int8_t dy, dx; /* the source is dy rows above and dx columns to the right */
+    int8_t dy, dx; /* the source lies dy rows above and dx columns to the right */
 };
 extern const struct psti_pli_lz_near psti_pli_lz_near[PSTI_PLI_LZ_N_NEAR];
 
@@ -71,9 +71,10 @@ static inline uint32_t psti_pli_lz_offset_class(uint32_t code)
     return code < PSTI_PLI_LZ_EXPLICIT ? 2 : 3;
 }
 /* Returns the ending of a sequence (section 6.4), from which the next sequence of the lane gets its
- * contexts. 0..3: an edge length, which stopped so many pixels before the edge. 4: a plain length
- * with an offset from above or an explicit one. 5: a plain length with a recent offset or one from
- * the left; also the ending before the first sequence. */
+ * contexts. 0..3: the length is an edge length, which stopped so many pixels before the edge. 4:
+ * the length is a plain one, and the offset one from above or an explicit one. 5: the length is a
+ * plain one, and the offset a recent one or one from the left. 5 is also the ending before the
+ * first sequence. */
 static inline uint32_t psti_pli_lz_ending(uint32_t offset_code, uint32_t length_token)
 {
     if (length_token >= PSTI_PLI_LZ_N_RUNS)

@@ -7,7 +7,7 @@
 
 enum {
     PSTI_PACKED_EDGE = 64,
-    PSTI_PACKED_ROW_GROUPS = 8, /* at most: groups of 8 samples in a row */
+    PSTI_PACKED_ROW_GROUPS = 8, /* groups of 8 samples in a row, at most */
     PSTI_PACKED_MAX_TAP = 64
 };
 

@@ -58,7 +58,7 @@ static void turn_back(uint32_t t, int32_t *a, int32_t *b)
 struct psti_pli_wave_coded_pair psti_pli_wave_code_pair(int32_t x, int32_t y)
 {
     struct psti_pli_wave_coded_pair c = {PSTI_PLI_WAVE_ANY_PAIR, (uint8_t)x, (uint8_t)y};
-    /* Number of right angles by which a point with a > 0 and b >= 0 was rotated to (x, y). */
+    /* The number of right angles by which a point with a > 0 and b >= 0 was rotated to (x, y). */
     uint32_t t = x > 0 && y >= 0 ? 0 : y > 0 ? 1 : x < 0 ? 2 : 3;
     int32_t a = x, b = y;
     turn_back(t, &a, &b);
@@ -131,8 +131,8 @@ bool psti_pli_expand_table(const uint8_t *q, uint32_t n, uint32_t n_tokens, uint
         given += f;
         largest = f > freqs[largest] ? i : largest;
     }
-    /* Rounding up to 1 may have given away more than the sum. The largest frequency makes up for
-     * it. */
+    /* Where rounding raised frequencies to 1, more than the sum may have been given away. The
+     * largest frequency makes up for that. */
     int32_t rest = (int32_t)freqs[largest] + (1 << prob_bits) - (int32_t)given;
     freqs[largest] = (uint16_t)rest;
     return rest >= 1;

@@ -14,7 +14,7 @@ enum {
     PSTI_PLI_PROB_BITS_8 = 8,
     PSTI_PLI_PROB_SUM_8 = 1 << PSTI_PLI_PROB_BITS_8,
     PSTI_PLI_WAVE_STATE_NBYTES_8 = 32, /* length of the states' low halves, and of the payload */
-    /* With 16 bits (section 5). */
+    /* Constants of samples of 16 bits (section 5). */
     PSTI_PLI_N_TOKENS = 47,
     PSTI_PLI_PROB_BITS = 10,
     PSTI_PLI_PROB_SUM = 1 << PSTI_PLI_PROB_BITS,
@@ -26,7 +26,7 @@ enum {
     PSTI_PLI_WAVE_BLOCK = 16, /* edge of the square of pixels that share a filter */
     PSTI_PLI_WAVE_N_BLOCKS = 16,
     PSTI_PLI_WAVE_MAX_STEPS = 64 * 8 + 62, /* steps of a unit's samples (section 5.5) */
-    PSTI_PLI_WAVE_PAIRS = 32,              /* in a row, with 8 bits */
+    PSTI_PLI_WAVE_PAIRS = 32,              /* pairs in a row, with 8 bits */
     PSTI_PLI_WAVE_MAX_PAIR_STEPS = 32 * 8 + 31,
     PSTI_PLI_WAVE_MODEL_MAX_NBYTES = 600
 };
@@ -76,25 +76,26 @@ extern const uint8_t psti_pli_wave_first_bits[PSTI_PLI_N_TOKENS_8];
 extern const uint8_t psti_pli_wave_second_bits[PSTI_PLI_N_TOKENS_8];
 extern const uint8_t psti_pli_wave_bases[PSTI_PLI_N_TOKENS_8];
 extern const uint8_t psti_pli_wave_activities[PSTI_PLI_N_TOKENS_8];
-/* The same by the lower four bits of an activity, which no two activities share. So a row of
+/* The same by the lower four bits of an activity: no two activities agree in these. So a row of
  * activities serves as a row of tokens in look-ups of 16 entries. */
 extern const uint8_t psti_pli_wave_tokens_of[16];
 extern const uint8_t psti_pli_wave_first_bits_of[16];
 extern const uint8_t psti_pli_wave_second_bits_of[16];
 extern const uint8_t psti_pli_wave_bases_of[16];
-/* The points (right, up) of tokens 1 to 10 by nth of section 5.4. There are 123. */
+/* The points (right, up) of tokens 1 to 10, by nth of section 5.4. There are 123 points. */
 extern const uint8_t psti_pli_wave_points_a[128], psti_pli_wave_points_b[128];
 enum {
     PSTI_PLI_WAVE_FIRST_SQUARE = 11, /* the first token with a suffix2 */
     PSTI_PLI_WAVE_ANY_PAIR = 15,     /* the token that stands for any pair */
-    /* The activities of these two tokens (section 5.4). */
+    /* The activities of tokens PSTI_PLI_WAVE_FIRST_SQUARE and PSTI_PLI_WAVE_ANY_PAIR (section
+     * 5.4). */
     PSTI_PLI_WAVE_SQUARE_ACTIVITY = 21,
     PSTI_PLI_WAVE_ANY_ACTIVITY = 46
 };
 
 /* A pair as a unit holds it: its token and its two suffixes. */
 struct psti_pli_wave_coded_pair {
-    uint8_t token, first, second; /* the suffixes are R and S */
+    uint8_t token, first, second; /* `first` and `second` are the suffixes R and S */
 };
 /* Codes a pair of residuals. x and y are -128..127. The token is ANY_PAIR only if no other token
  * stands for the pair. */
@@ -167,10 +168,10 @@ struct psti_pli_wave_freqs {
 };
 enum pst_status psti_pli_wave_parse_model(const uint8_t *block, size_t nbytes, uint32_t bits,
                                           struct psti_pli_wave_freqs *out, struct pst_error *err);
-/* A table as the model block holds it (section 5.8): n codes of weights. A code is 0 or an
+/* A table in the form of the model block (section 5.8): n codes of weights. A code is 0 or an
  * exponent, 1..63, of 2^(1/5). */
 struct psti_pli_wave_own {
-    uint8_t n; /* 0 stands for the built-in table */
+    uint8_t n; /* 0: the context has the built-in table */
     uint8_t q[PSTI_PLI_N_TOKENS];
 };
 /* The weights by code: 0 for 0, else 2^((q - 1) / 5), rounded. */
@@ -190,7 +191,7 @@ struct psti_pli_bits {
 uint32_t psti_pli_take_bits(struct psti_pli_bits *bits, uint32_t n);
 size_t psti_pli_put_table(uint8_t *block, size_t at, const uint8_t *q, uint32_t n);
 /* Computes the frequencies of an own table. Returns false if the table is invalid. With 8 bits only
- * a table without entries is. */
+ * a table without entries is invalid. */
 bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint32_t bits, uint16_t *freqs);
 /* Writes the model block, at most PSTI_PLI_WAVE_MODEL_MAX_NBYTES. Returns its length. */
 size_t psti_pli_wave_print_model(const struct psti_pli_wave_own *own /* [16] */, uint8_t *block);

@@ -19,7 +19,7 @@ struct read_work {
     struct psti_jpeg_gap gaps[GAPS_MAX];
     size_t n_gaps, n_cuts;
     bool keeps_quants;
-    uint32_t latched; /* components whose quantisation table is known, as a set of bits */
+    uint32_t latched; /* mask of the components whose quantisation table is known */
     bool quant_latched[PSTI_JPEG_N_QUANTS];
     struct psti_jpeg_reader reader;
 };
@@ -100,7 +100,7 @@ static void note_cuts(struct read_work *w, const struct psti_jpeg_frame *frame)
     }
 }
 
-/* Returns true if the values in all gaps are those of the frame. */
+/* Returns true if the values in all gaps are those that the frame's tables have. */
 static bool cuts_are_the_frames(const struct read_work *w, const struct psti_jpeg_frame *frame)
 {
     for (size_t i = 0; i < w->n_gaps; i++) {

@@ -72,9 +72,10 @@ enum psti_jpeg_trouble psti_pli_jpeg_read_dc_more(struct psti_jpeg_reader *r, ui
 
 /* -- Progressive: AC -- */
 
-/* Notes an event if the run of ends breaks at this block, or goes on, against the rule of libjpeg's
- * encoder. The block has only an end. `broke` says that the file tells this end with a code instead
- * of counting it in the run. Returns false if there is no space for the event. */
+/* Notes an event if libjpeg's encoder would not treat the run of ends as the file does at this
+ * block: if the run breaks or goes on here against the encoder's rule. The block has only an end.
+ * `broke` says that the file tells this end with a code instead of counting it in the run. Returns
+ * false if there is no space for the event. */
 static bool note_run(struct psti_jpeg_reader *r, uint64_t position, bool broke)
 {
     if (r->run == 0 || r->run == PSTI_JPEG_EOB_RUN_MAX)
@@ -86,8 +87,8 @@ static bool note_run(struct psti_jpeg_reader *r, uint64_t position, bool broke)
     return psti_pli_jpeg_add_event(&r->events, position, PSTI_JPEG_EVENT_RUN);
 }
 
-/* Begins a run of ends with this block. `size`, the symbol's upper half, is the number of bits of
- * its length that follow. */
+/* Begins a run of ends with this block. `size`, the upper half of the symbol, is the number of bits
+ * that give the run's length and follow the symbol. */
 static inline void begin_run(struct psti_jpeg_reader *r, struct psti_jpeg_bits *b, uint32_t size)
 {
     uint32_t length = 1u << size;
@@ -158,7 +159,7 @@ enum psti_jpeg_trouble psti_pli_jpeg_read_ac_first(struct psti_jpeg_reader *r, u
     return trouble;
 }
 
-/* Takes the next bit of a coefficient that is not 0. */
+/* Takes the correction bit of a coefficient that is not 0, and corrects the coefficient. */
 static inline void correct(struct psti_jpeg_bits *b, int16_t *coef, uint32_t low)
 {
     psti_pli_jpeg_need(b);
@@ -219,7 +220,7 @@ static enum psti_jpeg_trouble take_ac_more(struct psti_jpeg_reader *r, struct ps
         block[k++] = (int16_t)value;
         after_zeros = size == 0;
     }
-    if (after_zeros) /* codes of 16 zeros that no coefficient follows */
+    if (after_zeros) /* true at codes of 16 zeros that no coefficient follows */
         return PSTI_JPEG_ODD_CODE;
     return b->at > b->limit ? PSTI_JPEG_NO_DATA : PSTI_JPEG_FINE;
 }

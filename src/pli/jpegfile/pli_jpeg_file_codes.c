@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Returns an entry of the table's `codes`. */
+/* Returns the entry of the table's `codes` for a code of this length. */
 static uint32_t code_of(uint32_t length, uint32_t symbol)
 {
     return length << 16 | symbol << 8 | (length + (symbol & 15));

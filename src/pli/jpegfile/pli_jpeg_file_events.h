@@ -11,27 +11,29 @@ struct psti_jpeg_unpacker;
 
 /* Codes of events. */
 enum {
-    PSTI_JPEG_EVENT_RUN = 0,   /* the run of ends breaks here, or goes on, against the rule */
-    PSTI_JPEG_EVENT_ZEROS = 1, /* codes 1..4: so many codes of 16 zeros end the block */
+    PSTI_JPEG_EVENT_RUN = 0,   /* the run of ends breaks at this block, or goes on, against the
+                                * rule */
+    PSTI_JPEG_EVENT_ZEROS = 1, /* codes 1..4 are events: so many codes of 16 zeros end the block */
     PSTI_JPEG_ZEROS_MAX = 4,
-    /* plus 1..63: so many bytes 0xFF stand before the restart marker */
+    /* this plus 1..63: so many bytes 0xFF stand before the restart marker */
     PSTI_JPEG_EVENT_FILL = 0x40,
     PSTI_JPEG_FILL_MAX = 63,
-    PSTI_JPEG_EVENT_PADDING = 0x80 /* plus 0..127: the padding, where it is not the usual one */
+    PSTI_JPEG_EVENT_PADDING = 0x80 /* this plus 0..127: the bits of padding, where these are not the
+                                    * usual ones */
 };
 
 /* The events of a file as `extra` holds them: positions and codes PSTI_JPEG_EVENT_... */
 struct psti_jpeg_events {
     uint8_t *bytes;
     size_t nbytes, capacity;
-    uint64_t position; /* of the last event */
+    uint64_t position; /* position of the last event that was added */
 };
 
 /* Adds an event. Returns false if there is no space for it, or if its position is too far from the
  * last one. */
 bool psti_pli_jpeg_add_event(struct psti_jpeg_events *events, uint64_t position, uint8_t code);
 
-/* The next event of the restoration. `position` is UINT64_MAX past the last event. */
+/* The event of the restoration that comes next. `position` is UINT64_MAX past the last event. */
 struct psti_jpeg_event {
     uint64_t position;
     uint8_t code;

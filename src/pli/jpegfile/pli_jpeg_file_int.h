@@ -12,7 +12,7 @@
 #include "pli/jpegfile/pli_jpeg_file.h"
 
 #define PSTI_JPEG_ROOM "encode"
-/* For loops that are compiled for several CPU levels. */
+/* Marks loops that are compiled for several CPU levels. */
 #define PSTI_JPEG_INLINE static inline __attribute__((always_inline))
 
 enum {
@@ -20,10 +20,11 @@ enum {
     /* The most passes of all scans of a file over all coefficients (section 10.1). A scan of one of
      * several components is a part of a pass. Most progressive files have ten scans. */
     PSTI_JPEG_PASSES_MAX = 100,
-    PSTI_JPEG_CUTS_MAX = 16, /* tables whose values may be cut out of a file */
+    PSTI_JPEG_CUTS_MAX = 16, /* tables whose values may be cut out, at most */
     PSTI_JPEG_MCU_BLOCKS_MAX = 10,
     PSTI_JPEG_EOB_RUN_MAX = 0x7FFF,
-    PSTI_JPEG_CORRECTIONS_MAX = 937, /* in a run of ends of blocks, as in libjpeg's encoder */
+    PSTI_JPEG_CORRECTIONS_MAX = 937, /* correction bits in a run of ends of blocks, as in libjpeg's
+                                      * encoder */
     PSTI_JPEG_POSITION_STEP_MAX = (1 << 28) - 1,
     PSTI_JPEG_RESTORATION_HEAD_NBYTES = 9
 };
@@ -31,16 +32,16 @@ enum {
 /* Bits of the restoration's first byte (section 10). */
 enum { PSTI_JPEG_PADS_WITH_0 = 1, PSTI_JPEG_QUANTS_CUT = 2, PSTI_JPEG_FLAGS_KNOWN = 3 };
 
-/* A Huffman table as in DHT. */
+/* A Huffman table as a DHT segment defines it. */
 struct psti_jpeg_huffman {
-    bool defined, fresh; /* `fresh`: no table was made of it since it was defined */
+    bool defined, fresh; /* `fresh`: since the table was defined, no look-up table was made of it */
     uint16_t n;
     uint8_t counts[16], symbols[256];
 };
 
 struct psti_jpeg_scan {
     uint8_t n_components;
-    uint8_t component[PSTI_JPEG_COMPONENTS_MAX]; /* numbers of the frame's components */
+    uint8_t component[PSTI_JPEG_COMPONENTS_MAX]; /* the frame's numbers of the scan's components */
     uint8_t dc[PSTI_JPEG_COMPONENTS_MAX], ac[PSTI_JPEG_COMPONENTS_MAX];
     uint8_t first, last, high, low; /* Ss, Se, Ah, Al of T.81 */
 };
@@ -55,11 +56,11 @@ struct psti_jpeg_cut {
 struct psti_jpeg_walk {
     const uint8_t *bytes;
     size_t nbytes, at;
-    /* if not NULL, the values of this frame's tables are cut out */
+    /* the frame whose tables' values are cut out of the bytes; NULL: none are */
     const struct psti_jpeg_frame *cut_frame;
-    bool ended, has_end; /* no scan follows; `has_end`: because EOI was read */
+    bool ended, has_end; /* no scan follows; has_end: the file ended with EOI */
     bool framed, progressive, has_jfif, has_adobe;
-    struct psti_orientation_marks marks; /* of the segments before the first scan */
+    struct psti_orientation_marks marks; /* in the segments before the first scan */
     uint8_t adobe_transform, orientation, n_components;
     uint32_t width, height;
     uint8_t ids[PSTI_JPEG_COMPONENTS_MAX];
@@ -68,11 +69,12 @@ struct psti_jpeg_walk {
     uint16_t quants[4][64];
     bool quant_defined[4];
     uint32_t restart_interval, n_scans;
-    uint32_t n_passed; /* sum over all scans so far of the blocks of an MCU that they cover */
+    uint32_t n_passed; /* for each scan so far, the blocks that it covers of an MCU, added up */
     struct psti_jpeg_scan scan;
-    /* the lowest bit that is known of each coefficient; -1: none */
+    /* for each coefficient the lowest bit that earlier scans have told; -1: none */
     int8_t bits[PSTI_JPEG_COMPONENTS_MAX][64];
-    uint32_t n_cuts; /* since the last scan; may be more than the entries of `cuts` */
+    uint32_t n_cuts; /* number of tables since the last scan, which may exceed the entries of
+                      * `cuts` */
     struct psti_jpeg_cut cuts[PSTI_JPEG_CUTS_MAX];
 };
 
@@ -96,24 +98,25 @@ enum pst_status psti_pli_jpeg_walk_frame(const struct psti_jpeg_walk *walk,
 bool psti_pli_jpeg_walk_fits(const struct psti_jpeg_walk *walk,
                              const struct psti_jpeg_frame *frame);
 
-/* Does as psti_fail, and adds the codec's name and an offset (-1: unknown). */
+/* Does as psti_fail, and adds the codec's name and an offset (-1: the offset is unknown). */
 enum pst_status psti_pli_jpeg_file_fail(struct pst_error *err, enum pst_status status,
                                         int64_t offset, const char *format, ...) PST_PRINTF(4, 5);
 
-/* The places of a scan's blocks: MCUs row by row, and the blocks of an MCU in their order. */
+/* The order of a scan's blocks: MCUs row by row, and in an MCU the blocks that `places` lists. */
 struct psti_jpeg_layout {
     uint32_t mcu_columns, mcu_rows, n_blocks;
     struct psti_jpeg_place {
-        uint8_t slot;      /* number among the scan's components */
-        uint8_t component; /* number among the frame's components */
-        uint8_t x, y;      /* in the MCU */
+        uint8_t slot;      /* number of the block's component in the scan */
+        uint8_t component; /* number of the block's component in the frame */
+        uint8_t x, y;      /* place of the block in the MCU */
         uint8_t h, v;      /* blocks of the component in an MCU */
     } places[PSTI_JPEG_MCU_BLOCKS_MAX];
 };
 /* Fills `layout`. Returns false if an MCU has more blocks than T.81 allows. */
 bool psti_pli_jpeg_layout_of(const struct psti_jpeg_frame *frame, const struct psti_jpeg_scan *scan,
                              struct psti_jpeg_layout *layout);
-/* Returns the index of the first coefficient of the block that `place` has in MCU (row, column). */
+/* Returns the index, among the component's coefficients, of the first coefficient of block `place`
+ * of MCU (row, column). */
 static inline size_t psti_pli_jpeg_block_index(const struct psti_jpeg_frame *frame,
                                                const struct psti_jpeg_place *place,
                                                uint32_t mcu_row, uint32_t mcu_column)
@@ -124,7 +127,8 @@ static inline size_t psti_pli_jpeg_block_index(const struct psti_jpeg_frame *fra
            64;
 }
 
-/* The beginnings of all places' blocks, for MCUs one after another from MCU (row, column) on. */
+/* For each place of an MCU the beginning of its block, moved from MCU to MCU, from MCU (row,
+ * column) on. */
 struct psti_jpeg_steps {
     size_t at[PSTI_JPEG_MCU_BLOCKS_MAX], step[PSTI_JPEG_MCU_BLOCKS_MAX];
 };
@@ -140,8 +144,8 @@ static inline void psti_pli_jpeg_steps_begin(struct psti_jpeg_steps *steps,
     }
 }
 
-/* Returns the coefficients that are not 0 as a set of bits. They are first made as bytes, because
- * compilers do that with vectors. A multiplication then joins eight bytes to eight bits. */
+/* Returns a mask of the coefficients that are not 0. First they become bytes, because compilers do
+ * that with vectors. A multiplication then joins eight bytes to eight bits. */
 static inline uint64_t psti_pli_jpeg_nonzeros(const int16_t *block)
 {
     uint8_t some[64];
@@ -165,8 +169,9 @@ bool psti_pli_jpeg_huffman_codes(const struct psti_jpeg_huffman *table, uint16_t
  * the order of the file. */
 struct psti_jpeg_gap {
     size_t begin, end;
-    bool is_quant; /* the values of a table, which are skeleton if `keeps_quants` */
-    uint8_t quant; /* number of that table */
+    bool is_quant; /* true if the gap is a table's values; with `keeps_quants` these are in the
+                    * skeleton */
+    uint8_t quant; /* number of the table in the gap */
 };
 struct psti_jpeg_parts {
     const uint8_t *bytes, *extra;

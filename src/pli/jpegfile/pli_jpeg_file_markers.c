@@ -39,7 +39,7 @@ enum {
     M_APP15 = 0xEF,
     M_COM = 0xFE
 };
-enum { SIDE_MAX = 65500 }; /* the limit of libjpeg */
+enum { SIDE_MAX = 65500 }; /* the most pixels along a side, as in libjpeg */
 
 enum pst_status psti_pli_jpeg_file_fail(struct pst_error *err, enum pst_status status,
                                         int64_t offset, const char *format, ...)
@@ -193,7 +193,7 @@ static void read_app(struct psti_jpeg_walk *w, uint8_t marker, struct segment s)
     } else if (marker == M_APP14 && s.nbytes >= 12 && memcmp(s.bytes, "Adobe", 5) == 0) {
         w->has_adobe = true;
         w->adobe_transform = s.bytes[11];
-    } else if (marker == M_APP1 && w->n_scans == 0) { /* as decoders of JPEG read it */
+    } else if (marker == M_APP1 && w->n_scans == 0) { /* EXIF before the first scan counts */
         psti_orientation_take_app1(&w->marks, s.bytes, s.nbytes);
         w->orientation = psti_orientation_of(&w->marks);
     }
@@ -387,7 +387,8 @@ enum pst_status psti_pli_jpeg_walk_frame(const struct psti_jpeg_walk *w,
                                       .transform = transform_of(w),
                                       .orientation = w->orientation};
     memcpy(frame->components, w->components, sizeof frame->components);
-    if (w->n_components == 1) /* whatever the file says: with one component an MCU is a block */
+    if (w->n_components == 1) /* the file's factors do not matter: with one component an MCU is a
+                               * block */
         frame->components[0].h = frame->components[0].v = 1;
     if (!psti_pli_jpeg_frame_measure(frame))
         return FAIL(w, PST_ERROR_UNSUPPORTED, "sampling factors %ux%u, %ux%u, %ux%u",

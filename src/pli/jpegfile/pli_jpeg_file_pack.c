@@ -35,7 +35,7 @@ static bool feed(z_stream *z, const uint8_t *bytes, size_t nbytes)
 {
     while (nbytes > 0) {
         uInt n = nbytes < UINT32_MAX ? (uInt)nbytes : UINT32_MAX;
-        z->next_in = (Bytef *)(uintptr_t)bytes; /* a cast, because zlib's type lacks const */
+        z->next_in = (Bytef *)(uintptr_t)bytes; /* zlib's type lacks const */
         z->avail_in = n;
         if (deflate(z, Z_NO_FLUSH) != Z_OK || z->avail_in > 0)
             return false;
@@ -143,7 +143,7 @@ int psti_pli_jpeg_unpack_byte(struct psti_jpeg_unpacker *u)
             continue;
         u->at = 0;
         u->n = wanted - z->avail_out;
-        u->extra_left -= wanted; /* bytes that did not come now will not come later */
+        u->extra_left -= wanted; /* bytes of `extra` that are missing now will not come later */
         u->is_short |= z->avail_out > 0;
         if (u->n == 0)
             return -1;

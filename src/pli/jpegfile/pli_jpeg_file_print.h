@@ -40,9 +40,9 @@ struct psti_jpeg_encoder_table {
 struct psti_jpeg_sink {
     uint64_t buffer;
     uint32_t count;
-    /* all entries used so far, ORed, so that PSTI_JPEG_NO_CODE shows that one was missing */
+    /* OR of all entries used so far: it has PSTI_JPEG_NO_CODE if one of them was missing */
     uint32_t entries;
-    uint8_t *at; /* place in the stage, which has space */
+    uint8_t *at; /* where the next byte of the stage goes */
 };
 
 /* Adds `n` bits, at most 32. `value` has no bits above them. At most 63 bits may be added between
@@ -108,17 +108,17 @@ struct psti_jpeg_printer {
     const struct psti_jpeg_frame *frame;
     const int16_t *const *coefs;
     struct psti_jpeg_unpacker *unpacker;
-    struct psti_jpeg_event event; /* the next event */
+    struct psti_jpeg_event event; /* the next event of the restoration */
     bool bad_event, pads_with_0;
-    /* blocks of all scans so far; the same at the beginning of this scan */
+    /* number of blocks of all scans so far; the same number when this scan began */
     uint64_t position, scan_begin;
     struct psti_jpeg_sink sink;
-    /* where the scan's data go on in the file, and where the space for them ends */
+    /* where the scan's data go on in the file, and where their space ends */
     uint8_t *to, *end;
-    bool full;                                     /* set if that space was too small */
-    int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* by number among the scan's components */
-    /* In scans of AC: the blocks in the run of ends that is not written yet, its first block, the
-     * coefficient of that block at which the run begins, and the bits of correction in the run. */
+    bool full;                                     /* true if that space was too small */
+    int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* last DC of each of the scan's components */
+    /* For scans of AC. The run of ends that is not written yet: its number of blocks, its first
+     * block, the coefficient of that block at which it begins, and its bits of correction. */
     uint32_t run, run_first, run_k, n_corrections;
     const struct psti_jpeg_encoder_table *dc[PSTI_JPEG_COMPONENTS_MAX],
         *ac[PSTI_JPEG_COMPONENTS_MAX];
@@ -169,8 +169,8 @@ struct psti_jpeg_unpacker {
     void *stream; /* a z_stream of zlib */
     uint32_t skeleton_nbytes, extra_left;
     uint8_t flags;
-    uint32_t n, at; /* of `extra`: bytes that it holds, and bytes that were taken */
-    bool is_short;  /* fewer bytes of extra came than the restoration states */
+    uint32_t n, at; /* bytes in `extra`, and how many of them were taken */
+    bool is_short;  /* true if fewer bytes of extra came than the restoration states */
     uint8_t extra[256];
 };
 /* Begins to read a restoration. psti_pli_jpeg_unpack_end must follow, whatever this returns. */

@@ -104,7 +104,8 @@ static void put_corrections(struct psti_jpeg_sink *s, uint64_t bits, uint32_t n)
         psti_pli_jpeg_put(s, (uint32_t)bits, n > 32 ? 32 : n);
 }
 
-/* Returns, as bits, the scan's coefficients from k on that are not 0 when all bits are known. */
+/* Returns a mask of the scan's coefficients from k on whose magnitude is not 0 with all bits that
+ * are known after this scan. */
 static inline uint64_t nonzeros_from(const int16_t *block, uint32_t k,
                                      const struct psti_jpeg_scan *scan)
 {
@@ -158,7 +159,8 @@ static void begin_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t k
     p->n_corrections = n_corrections;
 }
 
-/* Adds a block that has only an end to the run, or begins the next run with it. */
+/* Adds a block that has only an end to the run. If the run breaks at this block, it is printed
+ * first, and the block begins the next run. */
 static void join_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t n_corrections)
 {
     bool breaks = p->run == PSTI_JPEG_EOB_RUN_MAX;
@@ -227,12 +229,12 @@ static void add_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uint6
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
     struct psti_jpeg_sink *s = &p->sink;
-    uint64_t bits = 0; /* corrections since the last symbol */
+    uint64_t bits = 0; /* bits of correction since the last symbol */
     uint32_t run = 0, n_bits = 0, next = scan->first;
     psti_pli_jpeg_print_run(p);
     for (; left; left &= left - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(left), m = magnitude(block[k], scan->low);
-        if (m == 0) /* still 0 after this scan */
+        if (m == 0) /* the coefficient is still 0 after this scan */
             continue;
         run += k - next;
         next = k + 1;

@@ -5,7 +5,8 @@
 
 #include "pli/jpegfile/pli_jpeg_file_print.h"
 
-/* Adds coefficient number `next`. The last one before it that was written has number k - 1. */
+/* Adds coefficient number `next` with the zeros before it. The coefficient written before it has
+ * number k - 1. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_add_coef(struct psti_jpeg_sink *s,
                                              const struct psti_jpeg_encoder_table *table,
                                              const int16_t *block, uint32_t k, uint32_t next)

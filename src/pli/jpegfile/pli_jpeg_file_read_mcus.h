@@ -14,7 +14,8 @@
 /* Returns true if 16 bits hold `v` and -v, so that a later bit of it fits, too. */
 PSTI_JPEG_INLINE bool psti_pli_jpeg_fits_16(int32_t v) { return v >= -INT16_MAX && v <= INT16_MAX; }
 
-/* Returns the next code, which is not quick, in the form of `codes`, or 0 if there is none. */
+/* Returns the next code, whose entry is not quick, in the form of `codes`, or 0 if there is
+ * none. */
 PSTI_JPEG_INLINE uint32_t psti_pli_jpeg_slow_code(uint64_t buffer, uint32_t entry,
                                                   const struct psti_jpeg_decoder_table *table)
 {
@@ -43,8 +44,8 @@ PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_pli_jpeg_next_dc(
     return psti_pli_jpeg_fits_16(*prediction) ? PSTI_JPEG_FINE : PSTI_JPEG_BAD_RANGE;
 }
 
-/* Returns how many codes of 16 zeros stand past the last coefficient. `end` is the number past
- * their last zero, and may be above 64. */
+/* Returns how many codes of 16 zeros stand past the last coefficient of the block. `end` is the
+ * number of the coefficient after the zeros of these codes, and may be above 64. */
 static inline uint32_t psti_pli_jpeg_zeros_before(const int16_t *block, size_t end)
 {
     size_t k = end > 64 ? 64 : end;
@@ -96,8 +97,8 @@ PSTI_JPEG_INLINE bool psti_pli_jpeg_next_slow(struct psti_jpeg_bits *b, uint32_t
     return false;
 }
 
-/* Handles a quick entry, of a value or of zeros, that goes on to `next`, at the block's end or
- * beyond it. */
+/* Handles a quick entry, of a value or of zeros, with which the block reaches its end or goes
+ * beyond it, at `next`. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_next_last(struct psti_jpeg_bits *b, uint32_t entry, size_t next,
                                               struct psti_jpeg_part *part)
 {
@@ -129,7 +130,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_next_ac(struct psti_jpeg_bits *bits,
                 break;
             part->block[next - 1] = (int16_t)(entry >> 16);
             b.buffer <<= entry & 63;
-            b.count -= entry; /* only its lowest bits matter */
+            b.count -= entry; /* only the lowest bits of the sum matter */
             part->k = next;
         }
         if (next < 64)
@@ -151,7 +152,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_next_ac(struct psti_jpeg_bits *bits,
     *bits = b;
 }
 
-/* Clears the blocks of `n` MCUs from `column` on, by rows of blocks. */
+/* Clears the blocks of `n` MCUs from `column` on, one row of blocks after the other. */
 static inline void psti_pli_jpeg_clear_mcus(const struct psti_jpeg_reader *r, uint32_t row,
                                             uint32_t column, uint32_t n)
 {
@@ -167,7 +168,7 @@ PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_pli_jpeg_read_mcus(struct psti_jpeg
                                                                 uint32_t row, uint32_t column,
                                                                 uint32_t n)
 {
-    /* MCUs to clear at a time, so that their memory is in the caches when they are read */
+    /* MCUs that are cleared at a time, so that their memory is in the caches when they are read */
     enum { CLEARED = 4 };
     struct psti_jpeg_bits bits = r->bits;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;

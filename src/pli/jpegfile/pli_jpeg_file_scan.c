@@ -54,7 +54,7 @@ static enum pst_status fail_for(const struct psti_jpeg_reader *r, enum psti_jpeg
 {
     uint32_t row = r->walk.n_scans;
     size_t taken = (size_t)(r->bits.at - r->stage) - r->bits.count / 8;
-    /* An apparently bad code may be one that the end of the data cut off. */
+    /* A code that looks bad may be one that the end of the data cut off. */
     taken += trouble == PSTI_JPEG_BAD_CODE || trouble == PSTI_JPEG_BAD_RUN ? 2 : 0;
     if (taken > r->stage_nbytes || trouble == PSTI_JPEG_NO_DATA)
         return r->at_end_of_file

@@ -29,10 +29,11 @@ enum psti_jpeg_trouble {
     PSTI_JPEG_ODD_DATA,  /* irregular in more places than can be kept */
 };
 
-/* Bits to read. The next bit is the highest of `buffer`, of which `count` bits are valid. */
+/* The bits of an interval as they are taken. The next bit is the highest of `buffer`, of which
+ * `count` bits are valid. */
 struct psti_jpeg_bits {
     uint64_t buffer;
-    /* when `at` is beyond `limit`, more bits were taken than there are */
+    /* `at` beyond `limit`: more bits were taken than there are */
     const uint8_t *at, *limit;
     uint32_t count;
 };
@@ -101,17 +102,18 @@ struct psti_jpeg_reader {
     int16_t *const *coefs;
     struct psti_jpeg_events events;
     bool pads_known, pads_with_0;
-    uint64_t position; /* blocks of all scans up to the beginning of the current row or interval */
-    /* The restart interval that is being read. */
-    uint8_t *stage;    /* its data without stuffing */
-    size_t begin, end; /* place of the data in the file */
+    uint64_t position; /* number of blocks of all scans up to the beginning of the current row or
+                        * interval */
+    /* The restart interval that is being read: `stage` has its data. */
+    uint8_t *stage;    /* data of the interval without stuffing */
+    size_t begin, end; /* place of these data in the file */
     size_t stage_nbytes;
     bool at_end_of_file;
     uint8_t n_restarts;
     struct psti_jpeg_bits bits;
-    int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* by number among the scan's components */
-    /* In scans of AC: blocks still to come in the run of ends, the run's length so far, and the
-     * bits of correction in it. */
+    int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* last DC of each of the scan's components */
+    /* For scans of AC. The run of ends: its blocks that are still to come, its length so far, and
+     * its bits of correction. */
     uint32_t run_left, run, n_corrections;
     const struct psti_jpeg_decoder_table *dc[PSTI_JPEG_COMPONENTS_MAX],
         *ac[PSTI_JPEG_COMPONENTS_MAX];

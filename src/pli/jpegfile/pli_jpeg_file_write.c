@@ -17,8 +17,8 @@
 
 struct psti_jpeg_print_work {
     struct psti_jpeg_unpacker unpacker;
-    uint8_t *at;     /* where the file goes on */
-    size_t n_copied; /* bytes of the skeleton that are in the file already */
+    uint8_t *at;     /* where the next bytes of the file go */
+    size_t n_copied; /* bytes of the skeleton that have been copied to the file */
     struct psti_jpeg_printer printer;
 };
 

@@ -21,12 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The coefficients of 90 Mpixel of 4:4:4. */
+/* The most bytes of coefficients: those of 90 Mpixel of 4:4:4. */
 #define COEFS_MAX_NBYTES ((uint64_t)512 << 20)
 #define KEEP_NBYTES ((size_t)32 << 20)
-/* The allocator's headers of all buffers. */
+/* Bytes for the allocator's headers of all buffers. */
 #define HEADERS_NBYTES 4096
-/* A PLI has headers of its own. For a JPEG of a few pixels they are more than what is saved. */
+/* Bytes that a PLI may be larger than the JPEG while it is made: its headers. For a JPEG of a few
+ * pixels they are more than what is saved. */
 #define BOUND_EXTRA_NBYTES ((size_t)64 << 10)
 
 typedef int16_t *coefs_of[PSTI_JPEG_COMPONENTS_MAX];
@@ -293,8 +294,8 @@ static enum pst_status convert(struct psti_pli_keep *keep,
     return status;
 }
 
-/* Extends the error's text if the JPEG or its proof failed: says that the JPEG cannot be kept, and
- * why. */
+/* Extends the error's text if the JPEG or its proof failed: the text then says that the JPEG cannot
+ * be kept, and why. */
 static enum pst_status tell(enum pst_status status, struct pst_error *err)
 {
     char cause[PST_ERROR_TEXT_CAP];
@@ -347,7 +348,8 @@ enum pst_status psti_pli_from_jpeg(const struct psti_pli_reference *reference, c
     return status;
 }
 
-/* Bytes of the scratch with which a PLI of content 2 is decoded: see pst_pli_scratch_nbytes. */
+/* Returns an upper bound of the scratch with which a PLI of content 2 is decoded: see
+ * pst_pli_scratch_nbytes. */
 static uint64_t scratch_most(const struct psti_jpeg_frame *frame)
 {
     enum { UNIT_EDGE_MAX = 256 };

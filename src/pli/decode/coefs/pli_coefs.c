@@ -52,7 +52,8 @@ size_t psti_pli_coefs_work_nbytes(uint32_t unit_log2, uint32_t n_components)
 {
     uint32_t n = max_squares(unit_log2, n_components) * PSTI_COEFS_SQUARE;
     size_t stride = stride_of(n);
-    /* The sum of classes, ends and tokens of DC; order and sides; tokens and planes. */
+    /* The three terms are: classes, ends and tokens of DC; order and sides; tokens and coefficients
+     * of 64 planes. */
     return 3 * (size_t)n + 3 * (size_t)(n + GROUP) + 3 * 64 * stride;
 }
 
@@ -117,7 +118,7 @@ static void open_bits(struct psti_coefs_bits *b, const uint8_t *raw, size_t nbyt
     memcpy(b->tail, raw + b->tail_begin, n);
 }
 
-/* Stores the payload: the low halves of the states, which are at their end. */
+/* Stores the payload after the raw bytes: the low halves of the states after their last token. */
 static void add_payload(struct psti_coefs_unit *unit)
 {
     struct psti_coefs_bits *b = &unit->bits;
@@ -134,8 +135,8 @@ static enum pst_status corrupt(struct pst_error *err, const char *what)
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit of coefficients %s", what);
 }
 
-/* Makes states of exponents, mantissas and low halves. Returns how many of the raw bytes hold
- * mantissas, or SIZE_MAX if there are too few raw bytes. */
+/* Computes the states from their exponents, mantissas and low halves. Returns how many of the raw
+ * bytes hold mantissas, or SIZE_MAX if there are too few raw bytes. */
 static size_t read_states(struct psti_coefs_unit *unit, const uint8_t *exponents,
                           const uint8_t *low, const uint8_t *raw, size_t raw_nbytes)
 {
@@ -219,8 +220,8 @@ static enum pst_status find_ends(struct psti_coefs_unit *unit, struct pst_error 
     return PST_OK;
 }
 
-/* Returns whether the raw bits of DC and of planes 1..last may reach into the payload. Counts them
- * from their tokens. Token 7 counts as the most bits that it can have. */
+/* Returns whether the raw bits of DC and of planes 1..last may reach into the payload. The bits are
+ * counted from the tokens. Token 7 counts as the most bits that it can have. */
 static bool needs_payload(const struct psti_coefs_unit *unit, uint32_t last)
 {
     static const uint8_t most[PSTI_JPEG_N_AC_TOKENS] = {0, 1, 1, 2, 3, 4, 5, 16};
@@ -268,7 +269,7 @@ void psti_pli_coefs_open(const struct psti_jpeg_frame *frame, uint32_t unit_log2
     out->kept = false;
 }
 
-/* Reduces the list to the blocks that were kept. */
+/* Shortens the list of *out to the blocks that were kept. */
 static void take_kept(const struct psti_coefs_kept *kept, struct psti_pli_coefs *out)
 {
     memcpy(out->n_k, kept->n_k, sizeof out->n_k);

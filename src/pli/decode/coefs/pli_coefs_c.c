@@ -10,13 +10,13 @@
 
 enum {
     LANES = PSTI_COEFS_LANES,
-    GROUP = PSTI_COEFS_SQUARE, /* positions of a square, or entries of a group */
+    GROUP = PSTI_COEFS_SQUARE, /* positions of a square, or list positions of a group */
     SLOTS = PSTI_JPEG_PROB_SUM
 };
 
 /* -- Tables -- */
 
-/* Fills one table. `base` is added to the tokens in `first`. */
+/* Makes the decoding table of one context. Entries of `first` are the tokens plus `base`. */
 static void fill_table(const uint16_t *freqs, uint32_t n_tokens, uint32_t bin_log2, uint32_t base,
                        uint8_t *first, uint32_t *entries)
 {
@@ -53,7 +53,7 @@ void psti_pli_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
 
 /* -- Tokens: section 0, rANS -- */
 
-/* Decodes a token. The state does not have the word yet that it may need. */
+/* Decodes a token, and advances the state. The word that the state may need is not taken here. */
 static inline uint32_t read_token(const uint8_t *first, uint32_t bin_log2, const uint32_t *entries,
                                   uint32_t *state)
 {
@@ -77,7 +77,7 @@ static uint64_t at_least(const uint8_t *bytes, uint32_t least)
     uint64_t mask = 0, add = (128 - least) * each;
     for (uint32_t i = 0; i < GROUP; i += 8) {
         uint64_t is_high = (psti_load_u64(bytes + i) + add) >> 7 & each;
-        mask |= is_high * 0x0102040810204080 >> 56 << i; /* gathers its eight bits */
+        mask |= is_high * 0x0102040810204080 >> 56 << i; /* joins the results to 8 bits */
     }
     return mask;
 }
@@ -100,7 +100,7 @@ static void take_words(struct psti_coefs_unit *unit)
 /* -- Raw bits -- */
 
 /* Reads bit 0 of all entries that have at least one raw bit, then bit 1 of those that have at least
- * two, and so on. Adds (bit + more) << b to the value for bit b. */
+ * two, and so on. For bit b it adds (bit + more) << b to the entry's value. */
 static void add_bits(struct psti_coefs_bits *bits, const uint8_t n_bits[GROUP], uint32_t more,
                      int16_t values[GROUP])
 {
@@ -114,7 +114,7 @@ static void add_bits(struct psti_coefs_bits *bits, const uint8_t n_bits[GROUP], 
     }
 }
 
-/* Reads octaves (8.5, 2), and adds a raw bit to n_bits for each octave. */
+/* Reads the octaves of tokens 7 (8.5, 2): adds 1 to an entry of n_bits for each octave. */
 static void add_octaves(struct psti_coefs_bits *bits, uint64_t going_on, uint8_t n_bits[GROUP])
 {
     for (uint32_t i = 0; i < 5 && going_on != 0; i++) {
@@ -126,8 +126,9 @@ static void add_octaves(struct psti_coefs_bits *bits, uint64_t going_on, uint8_t
     }
 }
 
-/* Reads the bits of magnitudes (8.3 and 8.5, 2 and 3). A token or octave with n raw bits has the
- * lowest magnitude 2^n + 1, which is the sum of 2 and of 2^b for each of its bits b. */
+/* Reads the raw bits of magnitudes (8.3 and 8.5, 2 and 3). The lowest magnitude of a token or
+ * octave with n raw bits is 2^n + 1. That is the sum of 2 and of 2^b for each of its bits b, so
+ * that both are added bit by bit. */
 void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens,
                                   bool has_octaves, int16_t *values)
 {
@@ -219,7 +220,7 @@ void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit)
     for (uint32_t s = 0; s < out->n_squares; s++) {
         int16_t *dc = values + (size_t)GROUP * s;
         place_group(&unit->bits, unit->dc_tokens[s], false, dc);
-        /* Differences become values. Position 0 is a value already. */
+        /* The differences become values, block by block. Position 0 holds a value already. */
         uint64_t left = psti_pli_jpeg_blocks(&out->squares[s]) & ~UINT64_C(1);
         for (; left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left);
@@ -234,8 +235,8 @@ void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit)
 
 /* -- 8.4: the list, and AC tokens -- */
 
-/* Keeps the wanted ones of the eight blocks at `order`, of which the first `left` exist, and writes
- * their numbers to `kept`. Returns a mask of them. */
+/* Among the eight blocks at `order`, of which the first `left` exist, keeps those that are wanted,
+ * and writes their numbers to `kept`. Returns a mask of the blocks that were kept. */
 static uint32_t keep_eight(const uint16_t *order, uint32_t left, const uint64_t *wanted,
                            uint16_t *kept, struct psti_coefs_move *move)
 {
@@ -296,8 +297,8 @@ void psti_pli_coefs_sort_c(struct psti_coefs_unit *unit)
     memset(unit->sides + out->n, 0, psti_round_up(out->n, GROUP) - out->n);
 }
 
-/* Returns the g of the tokens of plane k. They are stored in the plane until its values are placed.
- */
+/* Returns where the g of the tokens of plane k are. They are in the memory of the plane's values
+ * until the values are placed. */
 static uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
 {
     return (uint8_t *)(unit->planes + k * unit->out->stride);

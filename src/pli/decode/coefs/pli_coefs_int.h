@@ -14,11 +14,13 @@
 
 enum {
     PSTI_COEFS_LANES = 32,
-    PSTI_COEFS_SQUARE = 64, /* positions of a square, or entries of a group */
+    PSTI_COEFS_SQUARE = 64, /* positions of a square, or list positions of a group */
     PSTI_COEFS_STATE_NBYTES = 64,
-    /* Bytes that may be read from the start of a step's words. A step takes at most 64 of them. */
+    /* Bytes that may be read from the start of a step's words, though a step takes at most 64 of
+     * them. */
     PSTI_COEFS_STEP_NBYTES = 96,
-    PSTI_COEFS_TAIL_NBYTES = 8, /* the last raw bytes, which stand before the payload in `tail` */
+    PSTI_COEFS_TAIL_NBYTES = 8, /* raw bytes at the end of the raw string that `tail` holds before
+                                 * the payload */
     PSTI_COEFS_BIN_LOG2 = 4,    /* 2^4 slots share an entry of `first` */
     PSTI_COEFS_N_BINS = PSTI_JPEG_PROB_SUM >> PSTI_COEFS_BIN_LOG2,
     PSTI_COEFS_LEVEL_NBYTES = 32 * 1024
@@ -51,24 +53,25 @@ struct psti_pli_coefs_tables {
 
 /* -- Words -- */
 
-/* The words. A step may begin at `at` as long as that is not above `limit`. */
+/* The place in the words of a unit. The next step may begin to read at `at` while that is not above
+ * `limit`. */
 struct psti_coefs_words {
     const uint8_t *at, *limit, *end;
     bool in_tail, failed;
     uint8_t tail[2 * PSTI_COEFS_STEP_NBYTES]; /* the last words, and zeros after them */
 };
-/* Must be called if at > limit. Afterwards a step may begin at `at`. */
+/* Makes `at` readable for another step. Must be called if `at` is above `limit`. */
 void psti_pli_coefs_more_words(struct psti_coefs_words *words);
 
 /* -- Raw bits -- */
 
-/* The raw string: `raw`, then the payload. The payload is zeros until add_payload() of pli_coefs.c
- * stores it. */
+/* The raw string of a unit: the raw bytes, then the payload. The payload is zeros until
+ * add_payload() of pli_coefs.c stores it. */
 struct psti_coefs_bits {
     const uint8_t *raw;
     size_t raw_nbytes, tail_begin;
-    uint64_t at, end; /* in bits; at > end: more bits were taken than there are */
-    /* The last raw bytes, the payload, and zeros. */
+    uint64_t at, end; /* numbers of bits; if at > end, more bits were taken than there are */
+    /* The end of the raw string: the last raw bytes, the payload, and zeros. */
     uint8_t tail[PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES + 16];
 };
 
@@ -89,19 +92,21 @@ static inline uint64_t psti_pli_coefs_peek(const struct psti_coefs_bits *bits)
 
 /* -- A unit -- */
 
-/* Moves the kept ones of eight blocks together. */
+/* How to move those of eight neighbouring blocks that are kept: a shuffle that brings their values
+ * together, and where these go. */
 struct psti_coefs_move {
-    _Alignas(16) uint8_t indices[16]; /* of the bytes of eight 16-bit values; kept ones first */
-    uint16_t to;                      /* how many blocks before the eight are kept */
+    _Alignas(16) uint8_t indices[16]; /* bytes that the shuffle takes of eight 16-bit values, kept
+                                       * values first */
+    uint16_t to;                      /* number of blocks kept before these eight */
 };
 /* The blocks of the list that are kept when values are placed. */
 struct psti_coefs_kept {
     /* For each 64 blocks of the list: a bit for each block that is kept. */
     uint64_t lanes[PSTI_JPEG_SQUARES_MAX + 1];
-    /* For each 64 blocks: how many blocks before them are kept. */
+    /* For each 64 blocks of the list: how many of the blocks before them are kept. */
     uint16_t before[PSTI_JPEG_SQUARES_MAX + 1];
-    uint16_t n_k[65]; /* the values that out->n_k will have */
-    /* For each eight blocks of the list. Only psti_pli_coefs_keep_c() sets it. */
+    uint16_t n_k[65]; /* the values that out->n_k gets when the values are placed */
+    /* How to move each eight blocks of the list. Only psti_pli_coefs_keep_c() sets it. */
     struct psti_coefs_move moves[PSTI_JPEG_SQUARES_MAX * PSTI_COEFS_SQUARE / 8];
 };
 /* Returns how many of the first n blocks of the list are kept. */
@@ -117,15 +122,15 @@ struct psti_coefs_unit {
     _Alignas(64) uint32_t states[PSTI_COEFS_LANES];
     struct psti_coefs_words words;
     struct psti_coefs_bits bits;
-    uintptr_t next; /* address of the next unit, if there is one */
+    uintptr_t next; /* address of the next unit in the file; 0: none */
     /* Each is indexed by [square][position] and aligned to 64. Positions without a block are 0. */
     uint8_t (*classes)[PSTI_COEFS_SQUARE], (*ends)[PSTI_COEFS_SQUARE];
     uint8_t (*dc_tokens)[PSTI_COEFS_SQUARE];
     /* Same as out->order; 64 entries after the list may be written. */
     uint16_t *order;
-    /* NULL: all blocks are kept; else `order` has only those that are kept. */
+    /* The blocks that are kept; `order` then has only these. NULL: all blocks are kept. */
     const struct psti_coefs_kept *kept;
-    uint8_t *sides; /* by list position: 0 or 255; readable up to the next multiple of 64 */
+    uint8_t *sides; /* 0 or 255 by list position; readable up to the next multiple of 64 */
     /* The tokens of plane k are at tokens + k * stride. Entries from n_k[k] up to the next multiple
      * of 64 are 0. */
     uint8_t *tokens;
@@ -134,8 +139,9 @@ struct psti_coefs_unit {
     int16_t *planes;
 };
 
-/* Prefetches some of the next unit's bytes while plane k is read. Otherwise its checksum would wait
- * for them, because units are larger than what the processor fetches at a time. */
+/* Prefetches some of the next unit's bytes while plane k is read. Otherwise the checksum of that
+ * unit would wait for memory, because units are larger than what the processor fetches in
+ * advance. */
 static inline void psti_pli_coefs_ask(const struct psti_coefs_unit *unit, uint32_t k)
 {
     enum { LINE = 64 };
@@ -146,8 +152,8 @@ static inline void psti_pli_coefs_ask(const struct psti_coefs_unit *unit, uint32
 
 /* -- Stages -- */
 
-/* The stages of a level. Each continues with the states, words and bits that the one before has
- * left. */
+/* The stages of a level. Each continues with the states, words and raw bits as the stage before has
+ * left them. */
 struct psti_coefs_level {
     void (*prepare)(struct psti_pli_coefs_tables *tables); /* makes the tables from tables->freqs */
     /* Decodes the tokens of all squares (8.2) to `classes`. */
@@ -180,13 +186,14 @@ void psti_pli_coefs_read_ends_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_sort_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_read_dc_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
-/* Also for levels that place values eight at a time. */
+/* Keeps blocks as plain C does. Levels that place values eight at a time use it, too. */
 void psti_pli_coefs_keep_c(struct psti_coefs_unit *unit, const uint64_t *wanted,
                            struct psti_coefs_kept *kept);
 void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last);
-/* Reads the magnitude bits of 64 entries (8.3, 8.5) and adds what tokens >= 3 have beyond 2, which
- * is their value before. `has_octaves`: the tokens are of AC, so that token 7 has an octave. */
+/* Reads the magnitude bits of 64 entries (8.3, 8.5). The values of tokens >= 3 are 2 before; this
+ * function adds the rest of the magnitude. `has_octaves`: the tokens are of AC, so that token 7 has
+ * an octave. */
 void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens,
                                   bool has_octaves, int16_t *values);
 

@@ -24,7 +24,7 @@ _Static_assert(sizeof(struct work) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits"
 
 struct group {
     uint32_t positions[LANES]; /* list positions of the blocks */
-    uint32_t n, last;          /* number of blocks; planes above `last` are zeros */
+    uint32_t n, last;          /* number of blocks; planes above number `last` are zeros */
 };
 
 INLINE int32_t clamp(int32_t v, int32_t lowest, int32_t highest)
@@ -97,8 +97,8 @@ static void large_column(struct work *work, int u)
     column_of((const_lanes)(work->in + u), 8, false, work->half + u);
 }
 
-/* Transforms column u. `n` is 1..8. It uses a transform of at least n inputs, whose other inputs
- * are zeros. */
+/* Transforms column u, in which only the first n rows (1..8) may have values other than zero. It
+ * uses a transform of at least n inputs, whose other inputs are zeros. */
 static void column(struct work *work, int u, int n)
 {
     const_lanes in = (const_lanes)(work->in + u);
@@ -150,7 +150,7 @@ static void store_row(const struct work *work, uint8_t *const to[LANES], uint32_
 struct masks {
     uint16_t second[LANES], third[LANES];
     bool mixed;
-    uint32_t component; /* component of all lanes; means nothing if mixed */
+    uint32_t component; /* component of all lanes; not set if lanes have several */
 };
 
 static struct masks components_of(const struct psti_pli_coefs *coefs, const struct group *group)
@@ -290,7 +290,8 @@ static struct group next_group(const struct psti_pli_jpeg_blocks *blocks, uint32
     return group;
 }
 
-/* Writes blocks of one value, without a transform. The value is DC / 8, rounded. */
+/* Writes the samples of blocks that have only a DC, without a transform: all are DC / 8,
+ * rounded. */
 static void flat_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group)
 {
     const struct psti_pli_coefs *coefs = blocks->coefs;

@@ -39,18 +39,18 @@ enum { SMALL_LAST = 24 /* number of the last coefficient of 4x4 frequencies */ }
 
 _Static_assert(sizeof(struct work) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits");
 
-/* LANES blocks that are next to one another in each plane. */
+/* LANES blocks whose coefficients are next to one another in each plane. */
 struct group {
     const int16_t *planes;
     size_t stride;
     const uint16_t *order; /* LANES entries are readable */
-    uint32_t n, last;      /* number of blocks; planes above `last` are zeros */
+    uint32_t n, last;      /* number of blocks; planes above number `last` are zeros */
 };
 
-/* The facts that all groups of a unit share. */
+/* What all groups of a unit have in common. */
 struct unit {
     const struct psti_pli_jpeg_blocks *blocks;
-    uint32_t last; /* planes above it are not set, or not wanted */
+    uint32_t last; /* planes above this number are not set, or not wanted */
     /* 64 * (first square of component 1) - 1, and the same of component 2. The second is a number
      * above all blocks if both components are quantised alike, as they nearly always are. */
     VECTOR before[2];
@@ -174,7 +174,7 @@ INLINE void find_places(const struct unit *unit, const struct group *group, stru
         work->to[i] = work->to[0];
 }
 
-/* Writes blocks of one value. */
+/* Writes the samples of blocks that have only a DC. */
 INLINE void flat_group(const struct unit *unit, const struct group *group)
 {
     size_t stride = unit->blocks->stride;
@@ -233,7 +233,7 @@ TARGET static void all_blocks(const struct unit *unit, struct work *work)
         group.planes = coefs->planes + i;
         group.order = coefs->order + i;
         group.last = psti_pli_jpeg_end_at(coefs, i, group.last);
-        if (coefs->n - i < LANES) { /* the end of the list: entries after it are not read */
+        if (coefs->n - i < LANES) { /* near the end of the list, entries after it are not read */
             group.n = coefs->n - i;
             memcpy(work->order, group.order, group.n * sizeof work->order[0]);
             group.order = work->order;
@@ -242,7 +242,7 @@ TARGET static void all_blocks(const struct unit *unit, struct work *work)
     }
 }
 
-/* Returns the facts that all groups of these blocks share. */
+/* Returns what all groups of these blocks have in common. */
 INLINE struct unit open_unit(const struct psti_pli_jpeg_blocks *blocks)
 {
     struct unit unit = {.blocks = blocks, .last = blocks->coefs->last};

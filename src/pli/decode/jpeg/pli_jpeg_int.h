@@ -45,7 +45,8 @@ psti_pli_jpeg_idct psti_pli_jpeg_idct_avx2, psti_pli_jpeg_idct_avx512, psti_pli_
  * are below `edge`. It exists only in plain C (pli_jpeg_small.c). */
 psti_pli_jpeg_idct psti_pli_jpeg_idct_small;
 
-/* Returns the first square of this component or a later one; n_squares if there is none. */
+/* Returns the number of the first square of this component or a later one, or n_squares if there is
+ * none. */
 static inline uint32_t psti_pli_jpeg_first_square(const struct psti_pli_coefs *coefs,
                                                   uint32_t component)
 {
@@ -76,15 +77,17 @@ psti_pli_jpeg_to_blocks psti_pli_jpeg_to_blocks_c, psti_pli_jpeg_to_blocks_avx2;
 /* ---- Samples -> pixels: pli_jpeg_rows.c, pli_jpeg_rows_avx2.c, pli_jpeg_rows_avx512.c,
  * pli_jpeg_rows_neon.c */
 
-/* Kernels for rows of n samples. Kernels that interpolate sideways read in[-1] and in[n]. A kernel
- * may read n rounded up to 64 samples and one more, and may write that many samples (`h2` and
- * `h2v2` twice as many). It writes exactly n pixels. Rows do not overlap. */
+/* Kernels that work on rows of n samples. Those that interpolate sideways read in[-1] and in[n]. A
+ * kernel may read n rounded up to 64 samples and one more, and may write that many samples (`h2`
+ * and `h2v2` twice as many). Kernels that make pixels write exactly n pixels. Rows do not
+ * overlap. */
 struct psti_pli_jpeg_rows {
-    /* Makes 2n samples. */
+    /* Upsamples a row sideways to 2n samples. */
     void (*h2)(const uint8_t *in, uint8_t *out, uint32_t n);
-    /* Makes 2n samples. */
+    /* Upsamples two rows to one row of 2n samples: `near` weighs three times as much as `far`. */
     void (*h2v2)(const uint8_t *near, const uint8_t *far, uint8_t *out, uint32_t n);
-    /* `bias` is 1 for the upper of the two rows made from `near`, 2 for the lower. */
+    /* Interpolates downwards: makes one row from `near` and `far`. `bias` is 1 for the upper of the
+     * two rows made from `near`, 2 for the lower. */
     void (*v2)(const uint8_t *near, const uint8_t *far, uint32_t bias, uint8_t *out, uint32_t n);
     void (*ycc_rgb)(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out,
                     uint32_t n);
@@ -98,20 +101,20 @@ extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_c, psti_pli_jpeg_rows_
 
 /* ---- Strips: pli_jpeg_strip.c */
 
-/* The samples of a row of units, as wide as the region, and for each component one row of samples
- * above it. */
+/* The samples of one row of units, as wide as the region, with one row of samples above them for
+ * each component. */
 struct psti_pli_jpeg_strip {
     const struct psti_jpeg_frame *frame;
     struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX];
     uint8_t *samples;
     size_t stride;
-    /* For each component: offset of its first sample in this row of units, in block column column0.
-     */
+    /* For each component: the offset in `samples` of its first sample in this row of units, in
+     * block column column0. */
     ptrdiff_t tops[PSTI_JPEG_COMPONENTS_MAX];
-    /* Samples of a block each way; pixels of a unit each way. */
+    /* `block`: samples of a block in each direction; `edge`: pixels of a unit in each direction. */
     uint32_t block, edge;
-    uint32_t y;                                   /* first row of the image in this row of units */
-    uint8_t *upsampled[PSTI_JPEG_COMPONENTS_MAX]; /* memory for one row of each component */
+    uint32_t y;                                   /* the image's first row in this row of units */
+    uint8_t *upsampled[PSTI_JPEG_COMPONENTS_MAX]; /* one upsampled row of each component */
     uint8_t *pixels;                              /* memory for one row of pixels */
     const struct psti_pli_jpeg_rows *kernels;
 };

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    LANES = 16, /* blocks at a time, which are next to one another in the list */
+    LANES = 16, /* blocks that are transformed at a time, neighbours in the list */
     EDGE_MAX = 4
 };
 
@@ -102,7 +102,7 @@ static void load(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint32_t
                 memset(in, 0, sizeof work->in[v][u]);
                 continue;
             }
-            for (uint32_t l = 0; l < n; l++) /* entries after n_k are zeros */
+            for (uint32_t l = 0; l < n; l++) /* entries of a plane after n_k are zeros */
                 in[l] = (int16_t)(uint16_t)((uint32_t)(uint16_t)plane[l] * (quants[l][k] & 0xFFFF));
         }
 }

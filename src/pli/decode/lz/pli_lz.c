@@ -36,11 +36,12 @@ struct work {
 };
 static_assert(sizeof(struct work) <= PSTI_PLI_WORK_NBYTES, "work of the lz mode");
 
-/* The built-in tables of one set, labels or graphics. Tables of the other set take their place.
- * Most units have few tables of their own, and making a table takes as long as some hundred tokens.
- */
+/* The built-in decoding tables that units have needed, of one set: labels or graphics. They are
+ * kept because most units have few tables of their own, and making a table takes as long as some
+ * hundred tokens. A unit that uses the other set discards them. */
 struct psti_pli_lz_tables {
-    const struct psti_pli_lz_built_in *of; /* the set, or NULL if no table is made */
+    const struct psti_pli_lz_built_in *of; /* the set that `tables` are made of; NULL: no table is
+                                            * made */
     bool is_made[PSTI_PLI_LZ_N_SEQUENCE_TABLES];
     _Alignas(64) uint8_t tables[PSTI_PLI_LZ_N_SEQUENCE_TABLES][PSTI_LZ_SEQUENCE_TABLE_NBYTES];
 };
@@ -54,7 +55,7 @@ struct decoder {
     struct work *work;
     uint8_t *samples;
     uint32_t pixel_nbytes, n_pixels;
-    /* the head of the unit */
+    /* the members from here to `end` come from the head of the unit */
     uint32_t n_sequences, n_literals, n_colours, n_escapes, raw_nbytes, tables_nbytes;
     bool subtract_green;
     const struct psti_pli_lz_built_in *built_in;
@@ -151,11 +152,11 @@ static void build_table(const uint16_t *freqs, uint32_t n, uint8_t *table)
     }
 }
 
-/* The tables of one kind of symbol. Built-in tables of sequences are kept, from number `first` on.
- */
+/* The tables of one kind of symbol, such as runs. Built-in tables of sequences are kept, from
+ * number `first` on. */
 struct kind {
     uint32_t n_contexts, n_symbols, log2, first;
-    /* Frequencies of context 0; those of each next context are `step` further. */
+    /* The built-in frequencies of context 0. Those of each next context are `step` further. */
     const uint16_t *built_in;
     uint32_t step;
 };
@@ -284,15 +285,15 @@ static void decode_pixels(struct decoder *d, const uint8_t *const *tables)
         add_green_u16(psti_pli_lz_pixel_at(&to, i));
 }
 
-/* The places that literals are written to, and the escaped pixels that are still to come. No write
- * reaches the latter. */
+/* The places of literals while they are placed: the next index, where the next pixel goes, and the
+ * escaped pixels that are still to come. No write reaches the escaped pixels. */
 struct placing {
     const uint8_t *index, *escape, *end;
     uint8_t *out;
 };
 
-/* Writes literals of 3 or 4 bytes, four bytes at a time, as long as that does not reach the escaped
- * pixels. */
+/* Writes literals of 3 or 4 bytes as pixels, four bytes at a time, as long as such writes do not
+ * reach the escaped pixels. */
 static inline __attribute__((always_inline)) void place_many(struct placing *p,
                                                              const struct decoder *d,
                                                              const uint32_t P)
@@ -303,8 +304,8 @@ static inline __attribute__((always_inline)) void place_many(struct placing *p,
     struct placing now = *p;
     while (now.escape - now.out >= 2 * (ptrdiff_t)P && now.escape < now.end) {
         uint32_t index = *now.index++, is_escape = index >= d->n_colours;
-        /* Arithmetic chooses between both, because a branch could not predict which literals are
-         * escaped. */
+        /* Arithmetic chooses between the colour and the escaped pixel, because a branch could not
+         * predict which literals are escaped. */
         uint32_t colour = colours[index];
         psti_store_u32(now.out, colour ^ ((colour ^ psti_load_u32(now.escape)) & (0 - is_escape)));
         now.out += P;
@@ -313,9 +314,9 @@ static inline __attribute__((always_inline)) void place_many(struct placing *p,
     *p = now;
 }
 
-/* Writes all literals to the end of `samples`. The indices at its start become pixels, and escaped
- * pixels move down from its very end. Returns false if indices and escaped pixels do not match in
- * number. */
+/* Turns all literals into pixels, which end at the end of `samples`. The indices at its start
+ * become pixels, and the escaped pixels at its very end move down. Returns false if indices and
+ * escaped pixels do not match in number. */
 static bool place_literals(const struct decoder *d)
 {
     uint32_t P = d->pixel_nbytes;
@@ -383,15 +384,15 @@ static enum pst_status check_end(const struct decoder *d, struct pst_error *err)
     return PST_OK;
 }
 
-/* The rows of pixels that are complete, and how many of them are written to their place. */
+/* A unit whose rows of pixels are written to their place as soon as they are complete. */
 struct rows {
     const struct psti_pli_unit *unit;
     const uint8_t *samples;
     const struct psti_pli_part *part;
-    uint32_t n; /* rows of the part that are written */
+    uint32_t n; /* rows of the part that are written already */
 };
 
-/* Writes the rows that are complete by now, while they are in a near cache. */
+/* Writes the rows that are complete now to their place, while they are in a near cache. */
 static void write_rows(void *ctx, size_t nbytes)
 {
     struct rows *rows = ctx;

@@ -43,11 +43,12 @@ static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
         move_wide(to + i, to + i - distance);
 }
 
-/* Compares eight bytes at a time. It copies only after it knows how much. */
+/* Compares eight bytes at a time, and copies them only when it knows how many. */
 LZ_INLINE static inline size_t find_edge(uint8_t *to, const uint8_t *from, size_t room, uint32_t n,
                                          const uint32_t P)
 {
-    const uint8_t *end = to, *p = from; /* p: the pixel before the next one that may be an edge */
+    const uint8_t *end = to, *p = from; /* p: the pixel before the next one that is tested for an
+                                         * edge */
     for (; n > 0; n--) {
         size_t i = 0;
         uint64_t differ;

@@ -9,14 +9,14 @@
 
 enum { WIDE = 32 }; /* bytes that are copied at once */
 
-/* A string of bits, LSB-first, of `size` bytes. Zeros without end follow them;
- * psti_pli_lz_bits_used() tells whether any were needed. */
+/* A string of bits, LSB-first, of `size` bytes, after which zeros follow without end.
+ * psti_pli_lz_bits_used() tells whether zeros were needed. */
 struct psti_lz_bits {
     const uint8_t *base;
-    /* next: the next byte to load; it goes beyond `size` when zeros are loaded. */
+    /* `next` is the number of the next byte to load. It exceeds `size` when zeros are loaded. */
     size_t size, next;
-    /* At least n bits that are loaded and not used yet; the bits above them are 0, or already those
-     * that the next load brings. */
+    /* Bits that are loaded and not used yet, at least n. The bits above them are 0, or the same as
+     * the next load brings. */
     uint64_t ahead;
     uint32_t n;
 };
@@ -52,7 +52,7 @@ static inline size_t psti_pli_lz_bits_used(const struct psti_lz_bits *b)
 }
 
 struct psti_lz_execution {
-    const uint32_t *tokens; /* in the order of psti_pli_lz_decode_sequences */
+    const uint32_t *tokens; /* tokens in the order of psti_pli_lz_decode_sequences */
     uint32_t n_sequences, n_lanes, width;
     struct psti_lz_bits raw;
     uint8_t *samples;        /* the unit's pixels, and 64 bytes more */
@@ -68,8 +68,8 @@ struct psti_lz_execution {
 typedef const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes);
 psti_lz_execute psti_pli_lz_execute_c, psti_pli_lz_execute_avx2, psti_pli_lz_execute_neon;
 
-/* By [distance - 1]: for each of the next WIDE bytes, which of the `distance` bytes before them it
- * repeats. Levels that repeat a pattern from a register use it. */
+/* psti_lz_repeats[distance - 1] says for each of the next WIDE bytes which of the `distance` bytes
+ * before them it repeats. Levels that repeat a pattern from a register use it. */
 extern const uint8_t psti_lz_repeats[16][WIDE];
 
 /* Copies 1, 2, 3, 4, 6 or 8 bytes. Source and destination may overlap. */

@@ -26,14 +26,14 @@
 #include "pli/decode/lz/pli_lz_tokens.h"
 #include "pli/format/pli_lz_format.h"
 
-/* The place of the output, and the literals after it. */
+/* Where the next pixel is written, and the literals after it that are not used yet. */
 struct output {
     uint8_t *at;
     const uint8_t *start, *literals, *end;
 };
 
-/* The number of a token is its base plus raw bits. Recent offsets are the first entries of the
- * offsets. */
+/* The numbers that tokens stand for: a base plus raw bits. The first entries of the offsets are the
+ * recent offsets. */
 struct numbers {
     uint32_t offset_base[PSTI_PLI_LZ_N_OFFSETS];
     uint32_t count_base[PSTI_PLI_LZ_N_RUNS];
@@ -65,7 +65,7 @@ LZ_INLINE static inline void copy_wide(uint8_t *to, const uint8_t *from, size_t 
         LZ_MOVE(to + i, from + i);
 }
 
-/* Copies literals down, or leaves them if they are in place. */
+/* Copies the next literals down to the output, or leaves them if they are in place already. */
 LZ_INLINE static inline void put_literals(struct output *o, size_t nbytes)
 {
     if ((size_t)(o->literals - o->at) >= WIDE)
@@ -90,8 +90,8 @@ LZ_INLINE static inline void put_copy(struct output *o, size_t distance, size_t 
     o->at += nbytes;
 }
 
-/* Copies up to an edge. Source and destination do not overlap, because the edge lies before the
- * output. */
+/* Copies earlier pixels up to an edge. Source and destination do not overlap, because the edge lies
+ * before the output. */
 LZ_INLINE static inline const char *put_edge(struct output *o, size_t distance, uint32_t edge,
                                              const uint32_t P)
 {

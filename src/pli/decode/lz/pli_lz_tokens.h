@@ -7,8 +7,8 @@
 #include "pli/format/pli_lz_format.h"
 
 /* Sizes and shifts of decoding tables. A table has an entry for each state modulo the sum of
- * frequencies: the symbol, its frequency << 8, and << 20 the place among the symbol's entries. So a
- * step waits for only one look-up. */
+ * frequencies. An entry holds the symbol, the symbol's frequency << 8, and, << 20, the entry's
+ * place among those of the symbol. So a step waits for only one look-up. */
 enum {
     PSTI_LZ_TABLE_AT_ONCE = 8, /* entries that are written at once when a table is made */
     PSTI_LZ_SEQUENCE_SUM = 1 << PSTI_PLI_LZ_SEQUENCE_BITS,
@@ -22,16 +22,16 @@ enum {
     PSTI_LZ_LANES_MAX = 1 << PSTI_PLI_LZ_LANES_LOG2_MAX
 };
 
-/* The states, and the words that refill them. Loops work on a local copy, so that the compiler
- * knows that their stores do not change it. */
+/* The states of the lanes, and the words that refill them. Loops work on a local copy, so that the
+ * compiler knows that their stores do not change it. */
 struct psti_lz_lanes {
     uint32_t x[PSTI_LZ_LANES_MAX];
     uint32_t n;
     const uint8_t *words, *end;
 };
 
-/* Tables by context; those of runs by ending. `memory` and all tables lie in one scratch, a whole
- * number of entries apart. */
+/* The decoding tables of sequences, by context; those of runs by ending. `memory` and all tables
+ * lie in one scratch, at distances that are whole numbers of entries. */
 enum { PSTI_LZ_N_ENDINGS = 6 };
 struct psti_lz_sequence_tables {
     const uint8_t *memory;
@@ -40,8 +40,9 @@ struct psti_lz_sequence_tables {
     const uint8_t *length[PSTI_PLI_LZ_LENGTH_CONTEXTS];
 };
 
-/* The way in which n things are shared among lanes (docs/format-pli.md, 6.2). Thing t of lane l is
- * number l * per_lane + t. In step t the first `active` lanes have a thing. */
+/* How n symbols, sequences or pixels are shared among lanes (docs/format-pli.md, 6.2). The one that
+ * lane l decodes in step t has number l * per_lane + t. In step t the first `active` lanes decode
+ * one. */
 struct psti_pli_lz_share {
     uint32_t n, per_lane;
 };
@@ -54,20 +55,20 @@ static inline uint32_t psti_pli_lz_active(struct psti_pli_lz_share s, uint32_t t
     return (s.n - t + s.per_lane - 1) / s.per_lane;
 }
 
-/* The destination of n pixels: the first `split` go to `colours`, after which 4 bytes may be
- * overwritten, the others to `out`. tables[b] is the table of byte b. */
+/* Where n decoded pixels go: the first `split` to `colours`, after which 4 bytes may be
+ * overwritten, the others to `out`. tables[b] is the table of byte b of a pixel. */
 struct psti_lz_pixels_to {
     const uint8_t *tables[8];
     uint32_t pixel_nbytes, n, split;
-    bool add_green; /* adds byte 1 to bytes 0 and 2 */
+    bool add_green; /* true if byte 1 (green) is added to bytes 0 and 2 */
     uint8_t *colours, *out;
 };
 
-/* The kernels of one CPU level. The first three do only the first steps of the functions below, as
- * long as many words are left (with NEON also: as long as all lanes are active). They return how
- * many steps they did. All three are NULL in plain C. lanes->n is 8, 16 or 32. */
+/* The kernels of one CPU level. The first three do the first steps of the functions below, as long
+ * as many words are left and, with NEON, all lanes are active. They return how many steps they did.
+ * The functions do the other steps. All three are NULL in plain C. lanes->n is 8, 16 or 32. */
 struct psti_lz_kernels {
-    /* `endings` has those of all lanes, before and after. */
+    /* `endings` has the ending of each lane's last sequence; the kernel updates it. */
     uint32_t (*sequences)(struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables,
                           struct psti_pli_lz_share share, uint32_t *tokens, uint8_t *endings);
     uint32_t (*symbols)(struct psti_lz_lanes *lanes, const uint8_t *table,

@@ -29,7 +29,8 @@ struct reader {
     bool is_short;
 };
 
-/* Takes the next `n` bytes (1 or 2) as a number. Past the end it returns 0 and sets is_short. */
+/* Takes the next `n` bytes (1 or 2) as a number. If fewer bytes are left, it returns 0 and sets
+ * is_short. */
 static uint32_t take(struct reader *in, size_t n)
 {
     if (in->nbytes - in->at < n) {
@@ -41,8 +42,8 @@ static uint32_t take(struct reader *in, size_t n)
     return v;
 }
 
-/* Parses the predictors of a plane. Returns false if the unit has the rows and the predictor is
- * unknown, or has no such rows and a predictor is given. */
+/* Parses the predictors of a plane, one for each 16 rows. Returns false if the predictor of rows
+ * that the unit has is unknown, or if rows that it lacks have one. */
 static bool parse_predictors(uint32_t numbers, uint32_t height, struct psti_packed_plane *plane)
 {
     for (uint32_t k = 0; k < 4; k++, numbers >>= 4) {
@@ -103,8 +104,8 @@ static enum pst_status parse(const struct psti_pli_unit *unit, struct psti_packe
 
 static uint32_t bit_at(const uint8_t *bytes, uint32_t i) { return bytes[i >> 3] >> (i & 7) & 1; }
 
-/* Returns d_i of a group that has a 1 in M1, from its sign and size. `at` are the cursors of the
- * runs. */
+/* Returns d_i (4.3) of a group that has a 1 in M1, from the group's sign and size. `at` are the
+ * bits at which the runs are read next. */
 static int width_step(const struct psti_packed *unit, const uint8_t *strings, uint32_t *at)
 {
     bool is_negative = bit_at(strings, at[1]++);
@@ -170,7 +171,7 @@ static void unpack_plane(const struct psti_packed *unit, uint32_t p, struct psti
     }
 }
 
-/* The row of samples of 8 or 16 bits that is being made. Loops over it have fixed counts and no
+/* A row of samples of 8 or 16 bits while it is made. Loops over the row have fixed counts and no
  * conditions, so that compilers turn all but the running sum into vectors. In a narrow unit the
  * columns without groups are computed from arbitrary values and never read. */
 struct row {
@@ -179,7 +180,7 @@ struct row {
     uint16_t base[PSTI_PACKED_EDGE], add[PSTI_PACKED_EDGE];
 };
 
-/* Sets `add` to the residuals plus what the taps add. */
+/* Sets `add` to the plane's residuals plus the terms that its taps add. */
 static void find_additions(const struct psti_packed_plane *plane,
                            const struct psti_packed_work *work, uint32_t p, uint32_t y,
                            uint16_t *restrict add)
@@ -216,7 +217,7 @@ static void run_sums(uint16_t *add)
         add[x] = sum = (uint16_t)(sum + add[x]);
 }
 
-/* Makes the next row of `base` and `add`. n of its samples are valid. */
+/* Makes the samples of the next row from `base` and `add`. The row has n valid samples. */
 static void finish_row(struct row *row, uint32_t n, uint8_t bits, uint8_t *restrict out)
 {
     uint16_t mask = bits == 8 ? UINT8_MAX : UINT16_MAX, *up = row->up + 1;
@@ -239,7 +240,7 @@ static void rebuild_c(const struct psti_packed *unit, uint32_t p, struct psti_pa
     struct row row;
     unpack_plane(unit, p, work);
     for (uint32_t x = 0; x < PSTI_PACKED_EDGE + 2; x++)
-        row.up[x] = plane->start; /* row 0 has the start sample above it */
+        row.up[x] = plane->start; /* the row above row 0 consists of the start sample */
     for (uint32_t y = 0; y < unit->height; y++) {
         enum psti_packed_predictor predictor = y ? plane->predictor[y >> 4] : PSTI_PACKED_LEFT;
         find_additions(plane, work, p, y, row.add);

@@ -13,14 +13,14 @@ enum { PSTI_PACKED_ROWS = 4 * PSTI_PACKED_EDGE }; /* rows of all planes, at most
 struct psti_packed_plane {
     bool is_constant;
     uint8_t first_width;
-    uint8_t predictor[4]; /* one for each 16 rows */
-    int8_t tap[2];        /* weights of the residuals of planes 0 and 1 */
+    uint8_t predictor[4]; /* numbers of the predictors, one for each 16 rows */
+    int8_t tap[2];        /* weights of the residuals of planes 0 and 1 in the prediction */
     uint16_t start;       /* the start sample, or the value of a constant plane */
 };
 
-/* The runs of bits that hold the widths (4.3). Run r is bits begin[r] .. begin[r + 1] - 1 of
- * `strings`. Run 0 is size 1 (M1), run 1 the signs (S), and runs 2.. are size 2.. (M2..). The last
- * run has no ones. */
+/* The runs of bits that hold the widths of groups (4.3). Run r is bits begin[r] .. begin[r + 1] - 1
+ * of `strings`. Run 0 holds the bits of size 1 (M1), run 1 the signs (S), and runs 2.. the bits of
+ * size 2.. (M2..). The last run has no ones. */
 enum { PSTI_PACKED_MAX_RUNS = 2 + 16 };
 struct psti_packed_runs {
     uint32_t n, begin[PSTI_PACKED_MAX_RUNS + 1];
@@ -43,10 +43,11 @@ struct psti_packed {
  * of plane p has number 64 p + y. A kernel uses only the members that it needs. */
 struct psti_packed_work {
     _Alignas(64) uint8_t widths[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS];
-    _Alignas(64) uint8_t within[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS]; /* places within a row */
+    _Alignas(64) uint8_t within[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS]; /* place in its row */
     _Alignas(64) uint16_t tables[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS / 2];
-    _Alignas(64) uint64_t offsets[PSTI_PACKED_ROWS]; /* place of each row in the data */
-    /* Places for a row's bytes: 8 bits for each group, one for each byte. */
+    _Alignas(64) uint64_t offsets[PSTI_PACKED_ROWS]; /* each row's place in the data */
+    /* For kernels that expand a row's bytes: 8 bits for each group, of which as many are 1 as the
+     * group has bytes. */
     _Alignas(64) uint64_t places[PSTI_PACKED_ROWS];
     _Alignas(64) uint64_t nbytes[PSTI_PACKED_ROWS]; /* bytes of each row */
     _Alignas(64) uint8_t tail[512];                 /* a copy of the last bytes of the data */
@@ -74,11 +75,11 @@ struct psti_packed_kernels {
 };
 
 extern const struct psti_packed_kernels psti_packed_kernels_c, psti_packed_kernels_avx2;
-/* Kernels for 8 bits only. */
+/* These kernels exist for samples of 8 bits only. */
 extern const struct psti_packed_kernels psti_packed_kernels_avx512, psti_packed_kernels_neon;
 
-/* Decodes as psti_pli_packed_decode with the kernels given. Tests compare each table with plain C.
- */
+/* Does as psti_pli_packed_decode, with the kernels given. Tests compare the kernels of each level
+ * with plain C. */
 enum pst_status psti_pli_packed_decode_with(const struct psti_packed_kernels *kernels,
                                             const struct psti_pli_unit *unit, void *work_memory,
                                             const struct psti_pli_part *part,
@@ -107,7 +108,7 @@ static inline __attribute__((always_inline)) uint32_t psti_pli_packed_count_ones
     /* Counts the ones of eight bytes at a time if there are enough bytes after the range: such a
      * load may pass the byte of the last bit by up to 8 bytes. */
     if ((end >> 3) + 9 <= unit->strings_nbytes) {
-        /* Numbers of bits, counted from `bytes`. */
+        /* The first bit and the last bit of the range, counted from the start of `bytes`. */
         uint32_t skip = begin & 7, last = skip + bits - 1;
         uint64_t v = psti_load_u64(bytes) >> skip << skip;
         for (; last >= 64; last -= 64, bytes += 8, v = psti_load_u64(bytes))
@@ -141,8 +142,8 @@ static inline __attribute__((always_inline)) bool psti_pli_packed_find_runs(
         if (runs->begin[2] > total)
             return false;
     }
-    /* M2.., up to the first without ones; |d| <= bits, so that M(bits + 1) is the last possible
-     * one. */
+    /* Runs M2.. follow, up to the first run without ones. |d| <= bits, so M(bits + 1) is the last
+     * possible run. */
     while (ones > 0) {
         if (runs->n > unit->bits + 1u)
             return false;
@@ -158,7 +159,7 @@ static inline __attribute__((always_inline)) bool psti_pli_packed_find_runs(
     return true;
 }
 
-/* Returns whether a later plane has a tap of plane `p`. */
+/* Returns whether a later plane has a tap that refers to plane `p`. */
 static inline bool psti_pli_packed_is_tapped(const struct psti_packed *unit, uint32_t p)
 {
     for (uint32_t later = p + 1; p < 2 && later < unit->n_planes; later++)
@@ -167,10 +168,11 @@ static inline bool psti_pli_packed_is_tapped(const struct psti_packed *unit, uin
     return false;
 }
 
-/* The rest is for kernels that read more bytes than they need. */
+/* The declarations from here on are for kernels that read more bytes than they need. */
 
 enum {
-    PSTI_PACKED_RUNS_MARGIN = 24, /* bytes that may be read past a run's cursor */
+    PSTI_PACKED_RUNS_MARGIN = 24, /* bytes that may be read after the byte of the next bit of a
+                                   * run */
     /* Bytes that may be read from a row's start: the longest row and a vector. */
     PSTI_PACKED_ROW_MARGIN = 128 + 16,
     PSTI_PACKED_TAIL = 256 /* bytes copied to work->tail */
@@ -180,8 +182,8 @@ _Static_assert(PSTI_PACKED_TAIL + PSTI_PACKED_ROW_MARGIN <=
                "tail is too short");
 
 /* Finds the runs and returns the address to read them from, or NULL if they do not fit. Copies the
- * end of the data to work->tail. Kernels count the ones of the runs again. If somebody writes to
- * the bytes meanwhile, a cursor may pass its run's end by at most one bit for each group. That many
+ * end of the data to work->tail. Kernels count the ones of the runs again. If somebody changes the
+ * bytes meanwhile, a kernel may read at most one bit for each group past a run's end. That many
  * bits are readable. */
 static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_open_runs(
     struct psti_packed *unit, struct psti_packed_work *work)
@@ -190,7 +192,7 @@ static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_open
         return NULL;
     size_t n = unit->data_nbytes;
     if (n >= PSTI_PACKED_TAIL)
-        /* A fixed size makes vector moves of it instead of a call. */
+        /* With a constant size, the copy compiles to vector moves instead of a call. */
         for (size_t at = 0; at < PSTI_PACKED_TAIL; at += 64)
             memcpy(work->tail + at, unit->data + n - PSTI_PACKED_TAIL + at, 64);
     else
@@ -199,14 +201,14 @@ static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_open
     const size_t margin = PSTI_PACKED_RUNS_MARGIN + unit->runs.begin[1] / 8;
     if (unit->data_nbytes >= margin)
         return unit->strings;
-    n = unit->strings_nbytes - unit->data_nbytes; /* at most 18 runs of 2048 bits */
+    n = unit->strings_nbytes - unit->data_nbytes; /* of the at most 18 runs of 2048 bits */
     memcpy(work->residuals, unit->strings, n);
     memset((uint8_t *)work->residuals + n, 0, margin);
     return (const uint8_t *)work->residuals;
 }
 
-/* Returns the address of groups that begin at byte `at` of the data. ROW_MARGIN bytes are readable
- * there. */
+/* Returns the address of the groups that begin at byte `at` of the data. PSTI_PACKED_ROW_MARGIN
+ * bytes are readable there. */
 static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_data_at(
     const struct psti_packed *unit, const struct psti_packed_work *work, size_t at)
 {

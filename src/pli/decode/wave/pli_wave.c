@@ -210,7 +210,7 @@ static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t in
     return PST_OK;
 }
 
-/* Returns at least 57 bits from bit number `bit` on. Bits past the last byte are 0. */
+/* Returns the bits from bit number `bit` on, at least 57 of them. Bits past the last byte are 0. */
 static uint64_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
 {
     size_t at = bit >> 3;
@@ -253,7 +253,7 @@ static enum pst_status parse_states(struct psti_pli_cursor *c, uint32_t bits,
     if (!raw)
         return truncated(err);
     take_fields(packed, exponent_bits, PSTI_PLI_LANES, exponents);
-    /* The number of lanes whose mantissas together have less than 57 bits. */
+    /* The number of lanes whose mantissas take fewer than 57 bits together. */
     const uint32_t n = bits == 8 ? 8 : 2;
     uint32_t bit = 0;
     for (uint32_t l = 0; l < PSTI_PLI_LANES; l += n)
@@ -312,7 +312,7 @@ bool psti_pli_wave_same_shape(const struct psti_pli_unit *units,
     return true;
 }
 
-/* Moves the coded planes of one line to their places. A plane takes `nbytes` of a line. */
+/* Moves the coded planes of one line to their places. Each plane takes `nbytes` of the line. */
 static void place_coded(const struct psti_pli_wave_head *head, uint8_t *line, size_t nbytes)
 {
     for (uint32_t j = head->n_coded; j-- > 0;)

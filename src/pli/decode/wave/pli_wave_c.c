@@ -67,7 +67,7 @@ static inline uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
  * before it, and one pair (8 bits) or two samples (16 bits) to its left. */
 struct run {
     uint32_t first, end;
-    uint32_t j, row, column; /* coded plane; row and column of lane `first` */
+    uint32_t j, row, column; /* coded plane of the run; row and column of lane `first` */
 };
 
 /* Finds the active lanes of one band in step t. Part 0 is the band that began last; its lanes are
@@ -81,7 +81,7 @@ INLINE struct run find_run(const struct wave *w, uint32_t bits, uint32_t t, uint
     const uint32_t y = LANES * (band & two_bands);
     struct run run = {0};
     if (band >= w->head->n_bands)
-        return run; /* an empty run, without lanes */
+        return run; /* no lane is active */
     run.j = band >> two_bands;
     run.first = x < n_columns ? 0 : (x - n_columns) / lag + 1;
     run.end = least(least(x / lag + 1, LANES), w->unit->height - y);
@@ -183,14 +183,14 @@ INLINE bool decode_tokens(const struct wave *w, uint32_t bits)
 
 /* -- Residuals (5.4) -- */
 
-/* The raw string (5.7), and the bits of it that are taken. */
+/* The raw string (5.7), its length, and the number of the next bit. */
 struct raw {
     const uint8_t *bytes;
     uint64_t n_bits, at;
 };
 
-/* Makes the raw string of the raw bytes and, after them, the payload. Raw bytes that no unit can
- * need are left out. */
+/* Makes the raw string: the raw bytes, then the payload. Raw bytes that no unit can need are left
+ * out. */
 static struct raw gather_raw(const struct wave *w)
 {
     uint8_t *bytes = w->memory->raw;
@@ -222,15 +222,15 @@ static int16_t *find_residual(const struct wave *w, const struct run *run, uint3
     return w->memory->residuals + run->j * PLANE_SAMPLES + run->row * EDGE + column;
 }
 
-/* A pair whose suffix2 has not been read yet. */
+/* A pair whose suffix2 has not been read yet, and the place of its residuals. */
 struct half_pair {
     int16_t *to;
     uint32_t activity, turn;
 };
 
 /* Reads suffix1 of the pairs of a run (8 bits). Returns how many of the pairs have a suffix2. Each
- * pair is written to `half`, and kept there only if it has one: a branch would often be
- * mispredicted. So `half` needs room for one pair more. */
+ * pair is written to `half`; the next pair overwrites it if it has no suffix2. A branch would often
+ * be mispredicted. So `half` needs room for one pair more. */
 static uint32_t take_pairs(const struct wave *w, const struct run *run, struct raw *raw,
                            struct half_pair *half)
 {
@@ -316,9 +316,8 @@ static bool find_residuals_u16(const struct wave *w)
 
 /* -- Samples (5.3) -- */
 
-/* A row of a plane and the two rows above it. The arrays have further samples at their ends, for
- * neighbours outside the unit: two before the row (L and LL of column 0), one at either end of the
- * row above. */
+/* A row of a plane and the two rows above it. The arrays also have samples for neighbours outside
+ * the unit: two before the row (L and LL of column 0), one before and one after the row above. */
 struct row {
     uint32_t bits, width, y;
     const uint16_t *up, *up_up;
@@ -327,13 +326,13 @@ struct row {
     const int16_t *residuals, *residuals_0, *residuals_1;
 };
 
-/* Returns the sum modulo 2^16 (8 bits) or 2^32 (16 bits), read as signed. */
+/* Takes the sum modulo 2^16 (8 bits) or 2^32 (16 bits), and returns it as a signed number. */
 static inline int32_t read_signed(uint32_t bits, int32_t sum)
 {
     return bits == 8 ? (int16_t)sum : sum;
 }
 
-/* Returns a rG + b rR + 16. */
+/* Returns a rG + b rR + 16 at column x: the taps times the residuals of planes 0 and 1. */
 static inline int32_t sum_taps(const struct row *r, int32_t a, int32_t b, int32_t x)
 {
     return a * r->residuals_0[x] + b * r->residuals_1[x] + 16;
@@ -407,7 +406,7 @@ static void rebuild_filtered(const struct psti_pli_filter *filter, const struct 
         p = p < 0 ? 0 : p > largest ? largest : p;
         const int32_t sample = (p + r->residuals[x]) & largest;
         r->samples[x] = (uint16_t)sample;
-        ll = x == 0 ? sample : l; /* column 1: LL is L */
+        ll = x == 0 ? sample : l; /* LL of column 1 is L */
         l = sample;
     }
 }
@@ -441,7 +440,7 @@ static void store_row(struct memory *memory, uint32_t plane, const struct row *r
 
 static void rebuild_plane(const struct wave *w, uint32_t j)
 {
-    static const int16_t zeros[EDGE]; /* stands for the residuals of planes that are not coded */
+    static const int16_t zeros[EDGE]; /* the residuals of planes that are not coded */
     const struct psti_pli_wave_plane *plane = w->head->planes + j;
     const uint32_t width = w->unit->width;
     uint16_t rows[3][BORDER + EDGE + 1] = {{0}};
@@ -459,9 +458,9 @@ static void rebuild_plane(const struct wave *w, uint32_t j)
             .residuals = residuals + j * PLANE_SAMPLES,
             .residuals_0 = plane->index0 < 0 ? zeros : residuals + plane->index0 * PLANE_SAMPLES,
             .residuals_1 = plane->index1 < 0 ? zeros : residuals + plane->index1 * PLANE_SAMPLES};
-        samples[-2] = samples[-1] = y == 0 ? plane->start : up[0]; /* column 0: L and LL are U */
-        up[-1] = up[0];                                            /* column 0: UL is U */
-        up[width] = up[width - 1];                                 /* last column: UR is U */
+        samples[-2] = samples[-1] = y == 0 ? plane->start : up[0]; /* L and LL of column 0 are U */
+        up[-1] = up[0];                                            /* UL of column 0 is U */
+        up[width] = up[width - 1];                                 /* UR of the last column is U */
         rebuild_row(plane, &r);
         store_row(w->memory, plane->plane, &r);
     }

@@ -11,7 +11,7 @@
 
 enum {
     WAVE_LANES = PSTI_PLI_LANES,
-    WAVE_BEFORE = 4, /* rows before step 0 */
+    WAVE_BEFORE = 4, /* rows of zeros before step 0 */
     WAVE_ROWS = WAVE_BEFORE + PSTI_PLI_WAVE_MAX_STEPS + 6,
     /* The most words and raw bytes of a unit; plain C decodes units that have more. Coding each
      * pair with 8 bits, or each sample of 16 bits with 10, makes no more words than these. 16 raw
@@ -25,15 +25,15 @@ enum {
     WAVE_BAND = 64         /* steps of a band */
 };
 
-/* What one step decodes in the 32 lanes; one cache line.
+/* A row: what one step decodes in the 32 lanes. It fills one cache line.
  *
- * First it has a byte for each lane: for samples of 16 bits the lane's token, for samples of 8 bits
- * the activity of the lane's pair of samples. `before` lies in front of these bytes and repeats
- * those of lanes 16..31. So one unaligned load gives each lane the value of the lane one or two
- * before it.
+ * First a row has a byte for each lane: with samples of 16 bits the lane's token, with samples of 8
+ * bits the activity of the lane's pair of samples. `before` lies in front of these bytes and
+ * repeats those of lanes 16..31. So one unaligned load gives each lane the value of the lane one or
+ * two before it.
  *
- * Later residuals replace the bytes: for samples of 16 bits 32 residuals of two bytes; for samples
- * of 8 bits 64 residuals of one byte, which are two steps. */
+ * Later residuals replace the bytes: with samples of 16 bits 32 residuals of two bytes; with
+ * samples of 8 bits 64 residuals of one byte, which are two steps of samples. */
 struct psti_pli_wave_row {
     union {
         struct {
@@ -49,13 +49,14 @@ struct psti_pli_wave_memory {
     union {
         uint8_t words_u8[WAVE_MAX_WORDS_8 + 3 * WAVE_LANES];
         uint16_t words[WAVE_MAX_WORDS + 3 * WAVE_LANES];
-        /* The rows of samples and the lines of 8 bits. NEON stores samples less 128 in `samples`.
-         */
+        /* With samples of 8 bits: the lines, and the rows of samples. NEON stores samples less 128
+         * in `samples`. */
         struct {
             uint8_t lines[WAVE_LANES * WAVE_LINE];
             uint8_t samples[WAVE_ROWS][WAVE_LANES];
         } of_u8;
-        /* The lines of 16 bits, and the rows of the last steps with samples less 32768. */
+        /* With samples of 16 bits: the lines, and the rows of the last steps, whose samples are
+         * stored less 32768. */
         struct {
             uint16_t lines[WAVE_LANES * WAVE_LINE];
             _Alignas(64) int16_t samples[WAVE_BAND][WAVE_LANES];
@@ -75,8 +76,8 @@ struct psti_pli_wave_job {
     bool ends;                    /* true if all words were used and all states are at their end */
 };
 
-/* The functions of a level that work on rows of tokens. [0] is for 8 bits, [1] for 16. NEON leaves
- * 16 bits to plain C. */
+/* The functions of a level that work on rows of tokens. Index [0] is for samples of 8 bits, [1] for
+ * 16 bits. NEON leaves samples of 16 bits to plain C. */
 struct psti_pli_wave_rows_level {
     /* Turns activities (8 bits) or tokens (16 bits) into residuals, by signs and raw bits. Returns
      * how many bits of the unit it took. If that is more than `n_bits`, not all residuals were
@@ -98,17 +99,20 @@ enum pst_status psti_pli_wave_rows_finish(const struct psti_pli_wave_rows_level 
 
 /* The masks of lanes that the steps of a band need. */
 struct psti_pli_wave_band {
-    /* 255 for lanes that have a row; zeros outside the cylinder. */
+    /* 255 for lanes that have a row of a plane; 0 for all lanes in bands outside the cylinder. */
     _Alignas(32) uint8_t rows[WAVE_LANES];
-    /* 255 if the energy is that of a first plane: 2 near + far (5.6). */
+    /* 255 for lanes whose energy is that of a first plane: 2 near + far (5.6). */
     uint8_t energy[WAVE_LANES];
-    uint8_t used[WAVE_LANES]; /* 255 if another plane's activities add to the energy */
-    /* 255 if they are added twice, 0 if half of them is added. */
+    uint8_t used[WAVE_LANES]; /* 255 for lanes to whose energy another plane's activities are
+                               * added */
+    /* 255 for lanes to which these activities are added twice, 0 for lanes to which half of them is
+     * added. */
     uint8_t doubled[WAVE_LANES];
-    /* 255 if the extra term is g1 (5.6); then `doubled` is 0 if plane 1 is not coded. */
+    /* 255 for lanes whose extra term is g1 (5.6). Their `doubled` is 0 if plane 1 is not coded. */
     uint8_t third[WAVE_LANES];
-    uint8_t not_first[WAVE_LANES]; /* 0 in lane 0 of a plane's first band, else 255 */
-    /* Lanes 16..31: 0 in lane 30 or 31 of a plane's first band, else 255. */
+    uint8_t not_first[WAVE_LANES]; /* in a plane's first band 0 for lane 0; else 255 */
+    /* For lanes 16..31. In a plane's first band, not_30 is 0 for lane 30 and not_31 is 0 for lane
+     * 31. All else is 255. */
     uint8_t not_30[16], not_31[16];
 };
 
@@ -120,7 +124,7 @@ void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
 
 /* The facts that steps 64 k .. 64 k + 63 have in common. */
 struct psti_pli_wave_shape {
-    /* The band that begins; front[-1] is the band that ends. */
+    /* The band that begins in these steps; front[-1] is the band that ends in them. */
     const struct psti_pli_wave_band *front;
     bool whole; /* all lanes are active, and no table gives one token all slots */
     bool mixed; /* two planes with different formulas of energy share the steps */

@@ -17,14 +17,14 @@
 /* The number of the context of idle lanes. It gives token 0 and leaves x as it is. */
 enum { PSTI_PLI_WAVE_IDLE = PSTI_PLI_N_CONTEXTS };
 
-/* The table of one context, for code that decodes one lane at a time. A place (state mod M) gives
- * an activity, and the activity tells the token. Frequency and first place are stored once for each
- * activity. */
+/* The decoding table of one context, for code that decodes one lane at a time. A place (state mod
+ * M) gives an activity, and the activity tells the token. Frequency and first place of a token are
+ * stored once, by its activity. */
 struct psti_pli_wave_context {
-    uint8_t activities[PSTI_PLI_PROB_SUM]; /* by place */
+    uint8_t activities[PSTI_PLI_PROB_SUM]; /* the activity of each place */
     struct {
         uint16_t freq, first_place;
-    } of[PSTI_PLI_WAVE_ANY_ACTIVITY + 1]; /* by activity */
+    } of[PSTI_PLI_WAVE_ANY_ACTIVITY + 1]; /* indexed by activity */
 };
 
 /* Bounds for a binary search in vectors, 8 bits. of[][context] holds running sums of frequencies
@@ -58,7 +58,7 @@ struct psti_pli_wave_indexed {
 struct psti_pli_wave_tables {
     struct psti_pli_wave_freqs freqs;
     uint32_t bits;
-    bool has_sure_tokens; /* 16 bits: true if a token has all slots in one of the contexts */
+    bool has_sure_tokens; /* 16 bits: true if a token has all slots of some context */
     bool has_slots, has_contexts, has_indexed;
     struct psti_pli_wave_bounds bounds; /* 8 bits */
     struct psti_pli_wave_indexed indexed;
@@ -82,33 +82,36 @@ void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables);
 
 /* One coded plane. */
 struct psti_pli_wave_plane {
-    /* Number of the plane; enum psti_pli_predictor; enum psti_pli_energy. */
+    /* Number of the plane; its predictor (enum psti_pli_predictor); its formula of energy (enum
+     * psti_pli_energy). */
     uint8_t plane, predictor, energy;
-    uint8_t list; /* number of its list of filters, psti_pli_filters[list] */
-    int8_t a, b;  /* taps of predictors other than filters */
-    /* Indices of planes 0 and 1 among the coded planes; -1: their residuals count as 0. */
+    uint8_t list; /* number of the plane's list of filters, an index of psti_pli_filters */
+    int8_t a, b;  /* taps of the plane, unless its predictor is filters */
+    /* Indices of planes 0 and 1 among the coded planes. -1: that plane is not coded, and its
+     * residuals count as 0. */
     int8_t index0, index1;
     uint16_t start;
-    uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS]; /* row by row, (width + 15) / 16 to a row */
+    uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS]; /* by block: row by row, (width + 15) / 16 a row */
 };
 
 /* The head of a unit, parsed and checked. Row R of the cylinder is row R % plane_rows of coded
  * plane R / plane_rows. */
 struct psti_pli_wave_head {
     uint32_t n_coded, n_bands;
-    /* Steps of samples; steps of tokens, which are fewer with 8 bits, where a token stands for a
-     * pair. */
+    /* Number of steps of samples, and of steps of tokens. With 8 bits a token stands for a pair, so
+     * that the latter are fewer. */
     uint32_t n_steps, n_token_steps;
     uint32_t bands_per_plane;             /* 1 or 2 */
-    struct psti_pli_wave_plane planes[4]; /* n_coded of them are used */
+    struct psti_pli_wave_plane planes[4]; /* the first n_coded entries are used */
     uint8_t n_constant, constant_planes[4];
     uint16_t constants[4];
-    uint32_t states[PSTI_PLI_LANES]; /* 2 * bits bits each */
-    const uint8_t *raw; /* raw bytes after the states' mantissas, from the next whole byte on */
-    /* Number of these bytes; the payload, which is the states' low halves at the end, continues the
-     * raw string. */
+    uint32_t states[PSTI_PLI_LANES]; /* each has 2 * bits bits */
+    const uint8_t *raw; /* the raw bytes, which follow the states' mantissas from the next whole
+                         * byte on */
+    /* Number of the raw bytes. The payload, which is the states' low halves at the end, continues
+     * the raw string. */
     size_t raw_nbytes;
-    const uint8_t *words; /* u8 or u16 each */
+    const uint8_t *words; /* numbers of 8 bits or of 16 bits */
     size_t n_words;
 };
 
@@ -125,8 +128,8 @@ static inline __attribute__((always_inline)) void psti_pli_wave_ask(
         __builtin_prefetch((const void *)(psti_pli_ahead(units[u], p, y).at + 63), 0, 2);
 }
 
-/* Returns the last lane that is in band t >> 6. Lanes 0 to that one are in it, the others are in
- * the band before. */
+/* Returns the last of the lanes that are in band t >> 6. These are lanes 0 up to that one; the
+ * others are in the band before. */
 static inline uint32_t psti_pli_wave_front_lane(uint32_t t) { return (t & 63) >> 1; }
 /* Returns the plane of a band, or NULL if the band is outside the cylinder. */
 static inline const struct psti_pli_wave_plane *psti_pli_wave_plane_of(
@@ -148,7 +151,7 @@ bool psti_pli_wave_same_shape(const struct psti_pli_unit *units,
  * and fills in constant ones between them. */
 void psti_pli_wave_place_planes(const struct psti_pli_wave_head *head, uint8_t *lines,
                                 size_t line_nbytes);
-/* Does the same for samples of 16 bits. */
+/* Does the same as psti_pli_wave_place_planes() for samples of 16 bits. */
 void psti_pli_wave_place_planes_u16(const struct psti_pli_wave_head *head, uint16_t *lines,
                                     size_t line_samples);
 

@@ -19,30 +19,30 @@
 
 #include <string.h>
 
-/* One of the two planes that share a band while one begins and the other ends. `front` is the plane
- * whose lanes have begun. The offsets lead from a row of residuals to the rows of planes 0 and 1 at
- * the same place. */
+/* One of the two planes that share a band while one begins and the other ends: `front` is the plane
+ * that begins, `rear` the one that ends. to_0 and to_1 lead from a row of residuals to the rows of
+ * planes 0 and 1 at the same place. */
 struct part {
     const struct psti_pli_wave_plane *plane;
     ptrdiff_t to_0, to_1;
     struct taps taps;
 };
 
-/* Indices of coefficients: of L, U, UL, UR, UU, LL, then the taps of planes 0 and 1. C_MED holds
- * 255 where the filter is MED. */
+/* Indices of the coefficients of L, U, UL, UR, UU and LL, and of the taps of planes 0 and 1. C_MED
+ * holds 255 where the filter is MED. */
 enum { C_L, C_U, C_UL, C_UR, C_UU, C_LL, C_A, C_B, C_MED, N_COEFFICIENTS };
 
 struct rebuild {
     struct psti_pli_wave_memory *memory;
-    uint32_t last; /* number of the last column */
+    uint32_t last; /* number of the unit's last column */
     uint32_t bands_per_plane;
     struct part front, rear;
-    /* Coefficients by block. Lanes 0..15 and 16..31 are halves of 16 bytes, each for one row of
-     * blocks. Byte c of a half is for block column c: bytes 0..3 for the front's blocks, 4..7 for
-     * the rear's. */
+    /* Coefficients of the blocks. Lanes 0..15 and 16..31 are halves of 16 bytes, each for one row
+     * of blocks. Byte c of a half is for block column c: bytes 0..3 are for the blocks of the
+     * front's plane, bytes 4..7 for those of the rear's. */
     _Alignas(32) uint8_t filters[N_COEFFICIENTS][WAVE_LANES];
     bool any_med;
-    bool any_taps; /* true if one of two parts has taps besides those of filters */
+    bool any_taps; /* true if the front or the rear has taps besides those of filters */
 };
 
 enum kind { LEFT, UP, AVERAGE, MED, FILTERS };
@@ -61,8 +61,8 @@ struct near {
 INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t);
 /* Returns the terms that taps add to the predictions of step t. */
 INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t);
-/* Does the same where each lane has the taps of the front or of the rear. Filters have none of
- * these taps. */
+/* Does the same where lanes have the taps of the front or of the rear. The taps of filters are not
+ * among them. */
 INLINE vec tapped_either(const struct rebuild *r, uint32_t t, vec in_front);
 /* Finds the coefficients of each lane for steps t and t + 1. `taps`: the filters may have taps. */
 INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
@@ -96,8 +96,8 @@ INLINE sample *sample_row(struct psti_pli_wave_memory *m, uint32_t t)
 }
 #endif
 
-/* Returns the history before step t. `first`: a plane begins there, and its start sample stands
- * above (0, 0). */
+/* Returns the history before step t. With `first`, a plane begins at step t, and its start sample
+ * stands above (0, 0). */
 INLINE struct history history_at(const struct rebuild *r, uint32_t t, bool first)
 {
     struct psti_pli_wave_memory *m = r->memory;
@@ -116,15 +116,15 @@ INLINE struct history history_at(const struct rebuild *r, uint32_t t, bool first
 
 /* -- Neighbours -- */
 
-/* Returns a mask of all lanes but the one at column `last`, if there is one. */
+/* Returns a mask of all lanes but the one at column `last`, if a lane is there. */
 INLINE vec all_but_last(const struct rebuild *r, uint32_t t)
 {
     uint32_t d = (t - r->last) & 63;
     return mask_of(psti_pli_wave_all_but_one + (d & 1 ? 32 : 31 - (d >> 1)));
 }
 
-/* Returns the neighbours of each lane's sample (docs/format-pli.md, 5.3). `first`: lane 0 is in row
- * 0. */
+/* Returns the neighbours of each lane's sample (docs/format-pli.md, 5.3). `first` says that lane 0
+ * is in row 0 of its plane. */
 INLINE struct near neighbours(const struct rebuild *r, const struct history *x, uint32_t t,
                               bool odd, bool first, bool filters)
 {
@@ -216,7 +216,7 @@ BAND(med_band, MED)
 
 /* -- Bands of two planes, or with filters -- */
 
-/* Returns the prediction of one part. Only the taps of filters are in it. */
+/* Returns the prediction of one part's lanes. Of taps, only those of filters are in it. */
 INLINE vec predict_part(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
                         const struct near *n, uint32_t t, bool filters, bool taps)
 {

@@ -53,8 +53,8 @@ TARGET static void green_rgb_u8_rows(const uint8_t *g, const uint8_t *r, const u
                                      size_t row_step, uint32_t height, uint8_t *out,
                                      int64_t row_nbytes)
 {
-    /* Rows between a store and the prefetch of its cache lines. Without prefetches the stores would
-     * wait for one line after the other. */
+    /* How many rows ahead of its stores a row's cache lines are prefetched. Without prefetches the
+     * stores would wait for one line after the other. */
     enum { AHEAD = 4 };
     struct psti_pli_ahead ahead = {(uintptr_t)out + (uintptr_t)(AHEAD * row_nbytes),
                                    (uintptr_t)row_nbytes};

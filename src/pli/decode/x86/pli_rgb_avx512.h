@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For channels 0, 1, 2: the byte of the channel that byte p of an output vector takes. One
+/* psti_pli_thirds[c][p] says which byte of channel c goes to byte p of an output vector. One
  * permutation serves all three output vectors: byte i belongs to place 3 i + c of 192, and 3 i mod
  * 64 differs for each i. */
 static const _Alignas(64) uint8_t psti_pli_thirds[3][64] = {
@@ -30,7 +30,7 @@ PSTI_ICL_INLINE void psti_pli_make_rgb_avx512(__m512i r, __m512i g, __m512i b, _
     r = _mm512_permutexvar_epi8(_mm512_loadu_si512(psti_pli_thirds[0]), r);
     g = _mm512_permutexvar_epi8(_mm512_loadu_si512(psti_pli_thirds[1]), g);
     b = _mm512_permutexvar_epi8(_mm512_loadu_si512(psti_pli_thirds[2]), b);
-    /* 64 is 1 modulo 3, so each vector begins with another channel. */
+    /* 64 is 1 modulo 3, so each of the three vectors begins with another channel. */
     v[0] = _mm512_mask_mov_epi8(_mm512_mask_mov_epi8(r, from_1, g), from_2, b);
     v[1] = _mm512_mask_mov_epi8(_mm512_mask_mov_epi8(g, from_1, b), from_2, r);
     v[2] = _mm512_mask_mov_epi8(_mm512_mask_mov_epi8(b, from_1, r), from_2, g);

@@ -8,7 +8,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* For each mask of 8 lanes, 16 byte indices. They say which of the next words each lane takes. */
+/* For each mask of 8 lanes 16 indices of bytes, which say which of the next words each lane
+ * takes. */
 struct psti_pli_spread {
     _Alignas(64) uint8_t bytes[256][16];
 };

@@ -43,7 +43,7 @@ struct encoder {
     uint8_t *ends;                  /* ends of blocks */
     uint8_t *ac;                    /* AC tokens of all units */
     uint16_t *small;
-    uint8_t *raw; /* raw bits of all units; the buffer grows */
+    uint8_t *raw; /* raw bits of all units; the buffer grows while units are added */
     size_t raw_nbytes, raw_capacity;
     struct psti_je_counts *counts;
     struct psti_je_codes *codes;
@@ -62,7 +62,7 @@ static enum pst_status fail(struct pst_error *err, enum pst_status status, const
 
 static enum pst_status fail_room(const struct encoder *e, struct pst_error *err)
 {
-    /* the capacity with which a caller asks for a smaller file */
+    /* a caller that wants a file smaller than the JPEG gives this capacity */
     if (e->capacity + 1 == e->frame->jpeg_nbytes)
         psti_fail(err, PST_ERROR_LIMIT, ROOM, "it would not become smaller");
     else
@@ -87,7 +87,7 @@ static void set_units(struct encoder *e, uint8_t unit_log2)
     e->n_units = psti_pli_unit_rows(&e->header) * e->unit_columns;
 }
 
-/* The parts of the memory of psti_je_work, in bytes; stride counts blocks. */
+/* The sizes in bytes of the arrays of psti_je_work, and of all together; `stride` counts blocks. */
 struct work_sizes {
     size_t stride, plane, raw, words, total;
 };
@@ -207,9 +207,9 @@ static enum pst_status write_model(struct encoder *e, struct pst_error *err)
     return PST_OK;
 }
 
-/* Writes units after a head with sizes of 16 bits, and their sizes and checksums into the index.
- * If a size needs more bits, all units are moved once. Returns the end of the units, or NULL if
- * they do not fit. */
+/* Writes the units after a head in which sizes of units have 16 bits, and enters sizes and
+ * checksums in the index. If a size needs more bits, the head grows and all units are moved once.
+ * Returns the end of the units, or NULL if they do not fit. */
 static uint8_t *write_units(struct encoder *e)
 {
     struct psti_pli_header *h = &e->header;
@@ -296,9 +296,10 @@ out:
     return status;
 }
 
-/* Raw bits of all units grow by keep_raw: the last time from at most all raw bits to twice that and
- * 16 times one unit, and both are there while they are copied. Coefficients have no more raw bits
- * than they have bits in the JPEG, and a block has 3 bytes more for its DC. */
+/* The raw bits of all units are in a buffer that keep_raw enlarges. The last time it grows from at
+ * most all raw bits to twice that and 16 times one unit, and both buffers are there while the bits
+ * are copied. Coefficients have no more raw bits than they have bits in the JPEG, and a block has 3
+ * bytes more for its DC. */
 uint64_t psti_pli_jpeg_encode_work_nbytes(const struct psti_jpeg_frame *frame, size_t jpeg_nbytes)
 {
     const uint64_t n_blocks = count_blocks(frame);

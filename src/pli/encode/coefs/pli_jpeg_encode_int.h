@@ -27,22 +27,23 @@ struct psti_je_counts {
     uint32_t small[PSTI_JE_N_SMALL], ac[PSTI_JE_N_AC];
 };
 
-/* A token's code for a state. */
+/* What a state needs to code a token. */
 struct psti_je_code {
     uint64_t reciprocal;  /* 2^44 / freq, rounded up: exact for all states below freq * 2^20 */
     uint32_t last;        /* freq * 2^20 - 1: states above this lose a word first */
-    uint16_t rest, first; /* 2^12 - freq; sum of the frequencies before it */
+    uint16_t rest, first; /* 2^12 - freq; sum of the frequencies of earlier tokens */
 };
 struct psti_je_codes {
     struct psti_je_code small[PSTI_JE_N_SMALL], ac[PSTI_JE_N_AC];
-    uint64_t quick[PSTI_JE_N_AC]; /* the same for vectors, as in pli_rans.h; 0 if freq is 0 */
+    uint64_t quick[PSTI_JE_N_AC]; /* codes of AC tokens for vectors, as in pli_rans.h; 0 if freq is
+                                   * 0 */
 };
 
-/* Bits that are being written; the first bit is the lowest. */
+/* A stream of bits that are being written; the first bit of a byte is the lowest. */
 struct psti_je_bits {
     uint8_t *at;
     uint64_t waiting;
-    uint32_t n_waiting; /* of `waiting`, 0..7 */
+    uint32_t n_waiting; /* number of bits in `waiting`, 0..7 */
 };
 /* Adds n bits, at most 56. The bits of `v` above them are 0. Overwrites eight bytes from `at`
  * on. */
@@ -70,12 +71,12 @@ static inline void psti_pli_jpeg_encode_put_group(struct psti_je_bits *b, uint64
 /* A unit before its tables are known. Its tokens and raw bits lie in the buffers of the image, one
  * unit after the other. */
 struct psti_je_unit {
-    size_t ac, small; /* where its tokens begin: `ac` counts u8, `small` counts u16 */
-    size_t raw;       /* where its raw bits begin */
-    uint32_t n_small; /* number of its tokens of ends and DC */
-    /* bytes of all raw bits; bytes of those of ends, which must not be payload */
+    size_t ac, small; /* where the unit's tokens begin in the buffers `ac` (u8) and `small` (u16) */
+    size_t raw;       /* where the unit's raw bits begin */
+    uint32_t n_small; /* number of the unit's tokens of ends and DC */
+    /* bytes of all raw bits; bytes of the raw bits of ends, which must not become payload */
     uint32_t raw_nbytes, ends_nbytes;
-    uint32_t last; /* the largest end */
+    uint32_t last; /* the largest end of the unit's blocks */
     uint16_t n_k[65];
 };
 
@@ -87,12 +88,12 @@ struct psti_je_work {
     uint8_t classes[PSTI_JPEG_SQUARES_MAX][PSTI_JE_SQUARE];
     uint8_t ends[PSTI_JPEG_SQUARES_MAX][PSTI_JE_SQUARE];
     uint8_t contexts[PSTI_JPEG_N_INDICES];
-    uint8_t *sides;         /* by list position */
-    const int16_t **blocks; /* by list position; 16 blocks of zeros follow the last one */
-    int16_t *values;        /* plane k is at k * stride */
+    uint8_t *sides;         /* 0 or 255, by list position */
+    const int16_t **blocks; /* blocks by list position; 16 blocks of zeros follow the last one */
+    int16_t *values;        /* coefficients: plane k is at values + k * stride */
     uint8_t *tokens, *g;
-    uint8_t *raw;        /* raw bits of one unit; the space is enough for any unit */
-    uint16_t *words_end; /* words are written backwards from here */
+    uint8_t *raw;        /* raw bits of one unit; large enough for any unit */
+    uint16_t *words_end; /* end of the memory of words, which are written backwards */
 };
 
 struct psti_je_kernels;
@@ -113,7 +114,7 @@ bool psti_pli_jpeg_encode_tokenise(const struct psti_je_kernels *kernels,
                                    struct psti_je_work *work, uint8_t *ac, uint16_t *small,
                                    struct psti_je_unit *unit, struct psti_je_counts *counts);
 
-/* The functions that exist per CPU level. All levels write the same. */
+/* The functions that exist once for each CPU level. Those of all levels write the same. */
 struct psti_je_kernels {
     /* Does psti_pli_jpeg_encode_find_ends() for n blocks. */
     bool (*find_ends)(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n_tokens);

@@ -11,9 +11,9 @@
 
 enum {
     COST_SHIFT = 12,
-    N_BITS = 6, /* of the number of entries, and of each entry */
+    N_BITS = 6, /* bits of the number of entries, and of each entry */
     Q_MAX = 63,
-    N_WIDTHS = 16, /* codes of ends' and DC's tables are so far apart; those of AC are 8 apart */
+    N_WIDTHS = 16, /* codes of two tables of ends or DC are so far apart; those of AC are 8 apart */
     BLOCK_BITS = 8 * PSTI_PLI_BLOCK_HEADER_NBYTES + PSTI_JPEG_N_TABLES
 };
 

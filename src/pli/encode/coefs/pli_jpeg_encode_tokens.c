@@ -18,9 +18,9 @@ static void put_end(struct psti_je_bits *b)
     b->waiting = b->n_waiting = 0;
 }
 
-/* Writes the parts of magnitudes above the lowest of their tokens: bit 0 of each entry in the list,
- * then bit 1 of those that have more bits, and so on. `left` and `n_bits` are by list number. Both
- * lists are overwritten. */
+/* Writes, for each magnitude, its difference to the lowest magnitude of its token: bit 0 of each
+ * entry in the list, then bit 1 of those that have more bits, and so on. `left` has the differences
+ * and `n_bits` their numbers of bits, by list number. Both lists are overwritten. */
 static void put_planes(struct psti_je_bits *b, uint32_t n, uint16_t *left, uint8_t *n_bits)
 {
     while (n > 0) {

@@ -12,8 +12,9 @@
 
 enum { LANES = PSTI_JE_LANES, NUMBER_MAX_NBYTES = 4, MANTISSA_MAX_NBYTES = 60 };
 
-/* Codes a token before those that the state holds. If the state loses a word, it is written before
- * `words`. There is no branch, because the CPU could not predict it. */
+/* Codes a token, which a decoder takes before those that the state holds already. If the state
+ * becomes too large for that, its word is written first, before `words`. There is no branch,
+ * because the CPU could not predict it. */
 static inline uint32_t take(uint32_t x, const struct psti_je_code *code, uint16_t **words)
 {
     uint32_t full = x > code->last;

@@ -31,19 +31,21 @@ static const struct psti_lz_effort efforts[6] = {
 
 struct encoder {
     const struct psti_pli_source *source;
-    uint32_t P, n; /* bytes of a pixel; number of pixels */
+    uint32_t P, n; /* bytes of a pixel; number of pixels of the unit */
     struct psti_lz_pixels pixels;
     struct psti_lz_sequence *sequences;
     uint32_t n_sequences;
     struct psti_lz_counts *counts;
-    uint32_t *literals; /* the positions of literals */
+    uint32_t *literals; /* positions of the literals */
     uint32_t n_literals;
-    uint64_t *keys[2]; /* for sorting; n + 1 each */
-    uint8_t *indices;  /* of the literals' colours; n_colours marks an escape */
-    uint8_t *coded;    /* pixels that are told by samples: first colours, then escapes */
+    uint64_t *keys[2]; /* two arrays of n + 1 keys, for sorting */
+    uint8_t *indices;  /* index of the colour of each literal; n_colours stands for an escaped
+                        * pixel */
+    uint8_t *coded;    /* pixels whose samples are coded: first the colours, then the escaped
+                        * pixels */
     uint32_t n_colours, n_coded;
     bool subtract_green;
-    bool graphics; /* built-in tables of graphics, else of labels */
+    bool graphics; /* true: built-in tables of graphics; false: those of labels */
     const struct psti_pli_lz_built_in *built_in;
     struct psti_lz_symbol *symbols;
     size_t n_symbols;
@@ -51,7 +53,7 @@ struct encoder {
     struct psti_lz_writer table_bits, raw_bits;
 };
 
-/* Takes memory after what was taken before, aligned to 64. */
+/* Takes the next `nbytes` bytes of the memory, aligned to 64. */
 static void *claim(uint8_t **memory, size_t nbytes)
 {
     uint8_t *claimed = *memory;
@@ -99,7 +101,7 @@ size_t psti_pli_lz_work_nbytes(uint32_t edge, uint8_t channels, uint8_t bits)
     return lay_out(&e, nowhere, (size_t)edge * edge, (size_t)channels * (bits / 8u)) + 64;
 }
 
-/* Gives ids to pixels of more than 4 bytes. The id is the place of the first equal pixel. */
+/* Gives ids to pixels of more than 4 bytes: the number of the first pixel that is equal. */
 static void intern(struct encoder *e, uint32_t *slots, uint32_t log2)
 {
     const uint8_t *pixel = e->source->pixels;
@@ -141,8 +143,8 @@ static void make_ids(struct encoder *e)
         memcpy(ids, pixel, 4 * (size_t)n);
         break;
     default: {
-        /* `slots` needs more entries than twice the pixels. keys[0] and keys[1] together have space
-         * for four times n. */
+        /* `slots` needs more entries than twice the number of pixels. keys[0] and keys[1] together
+         * have space for four times that number. */
         uint32_t log2 = 1;
         while ((1u << log2) <= 2 * n)
             log2++;
@@ -151,8 +153,8 @@ static void make_ids(struct encoder *e)
     }
 }
 
-/* The way in which `n` things are shared among the lanes: lane l has the things from l * per_lane
- * on. */
+/* How `n` symbols or sequences are shared among the lanes: lane l has those from number l *
+ * per_lane on. */
 struct shares {
     uint32_t n, per_lane;
 };
@@ -160,13 +162,14 @@ static struct shares share(uint32_t n, uint32_t lanes)
 {
     return (struct shares){n, (n + lanes - 1) / lanes};
 }
-/* Returns how many lanes have a thing number t of their own, or 0 at the end. */
+/* Returns how many lanes code something in step t; 0 past the last step. */
 static uint32_t active(struct shares s, uint32_t t)
 {
     return t < s.per_lane ? (s.n - t + s.per_lane - 1) / s.per_lane : 0;
 }
 
-/* Counts tokens in the contexts that the lanes meet. Each lane begins with the first ending. */
+/* Counts tokens in the contexts in which the lanes code them. Each lane begins with the first
+ * ending. */
 static void count_tokens(struct encoder *e, uint32_t lanes)
 {
     struct shares s = share(e->n_sequences, lanes);
@@ -196,8 +199,8 @@ static void list_literals(struct encoder *e)
         e->literals[e->n_literals++] = at++;
 }
 
-/* Sorts keys in ascending order; the result is in keys[0]. A byte in which all keys agree costs
- * only one pass of counting. */
+/* Sorts keys in ascending order. The result is in keys[0]. If all keys agree in a byte, that byte
+ * costs only a pass that counts. */
 static void sort_keys(uint64_t *keys[2], uint32_t n)
 {
     for (uint32_t shift = 0; shift < 64; shift += 8) {
@@ -325,8 +328,8 @@ static void count_samples(const struct encoder *e, bool subtract_green, uint32_t
     }
 }
 
-/* Returns the sum of c log2 c over the counts. It is larger where fewer values share the samples,
- * and these are of lower cost. */
+/* Returns the sum of c log2 c over the counts c. It is larger where fewer values share the samples,
+ * and such samples cost less. */
 static uint64_t spread(uint32_t counts[4][256])
 {
     uint64_t sum = 0;

@@ -145,8 +145,8 @@ static uint32_t describe(const uint16_t *freqs, uint32_t n, uint32_t log2, struc
     return bits;
 }
 
-/* Returns the bits, in 1/64, that the counted symbols take with these frequencies. If a symbol that
- * is needed has frequency 0, the result is larger than any cost. */
+/* Returns the cost, in 1/64 bit, of the counted symbols with these frequencies. If a symbol that
+ * occurs has frequency 0, the result is larger than any cost. */
 static uint64_t coded(const uint32_t *counts, const uint16_t *freqs, uint32_t n, uint32_t log2)
 {
     uint64_t sum = 0;
@@ -183,9 +183,9 @@ static void group_counts(const uint32_t *counts, uint32_t n, uint32_t first, uin
         add_counts(sum, counts + (size_t)c * n, n);
 }
 
-/* The shortest way to give tables to contexts. best[i] is the cost of the first i contexts.
- * begins[i] is where the group that ends with context i - 1 begins. own[i] says that this group has
- * a table of its own. */
+/* How contexts are grouped at the lowest cost, each group with one table. best[i] is the cost of
+ * the first i contexts. begins[i] is where the group that ends with context i - 1 begins. own[i]
+ * says that this group has a table of its own. */
 struct grouping {
     uint64_t best[CONTEXTS_MAX + 1];
     uint8_t begins[CONTEXTS_MAX + 1];
@@ -236,7 +236,7 @@ void psti_pli_lz_choose_tables(const uint32_t *counts, uint32_t n_contexts, uint
                                struct psti_lz_writer *w, struct psti_lz_table *tables)
 {
     struct grouping g;
-    uint8_t ends[CONTEXTS_MAX]; /* end of the group that begins here */
+    uint8_t ends[CONTEXTS_MAX]; /* ends[i]: end of the group that begins with context i */
     bool own[CONTEXTS_MAX];
     group(counts, n_contexts, n_symbols, log2, built_in, built_in_step, &g);
     for (uint32_t i = n_contexts; i > 0; i = g.begins[i]) {

@@ -5,13 +5,14 @@
 
 #include "pli/format/pli_lz_format.h"
 
-/* A run of literals, then a copy of earlier pixels. All in pixels. */
+/* A sequence: literals, then a copy of earlier pixels. All numbers count pixels. */
 struct psti_lz_sequence {
     uint32_t run, offset, length;
     uint8_t run_token, offset_code, length_token;
 };
 
-/* Return the token of a count, and the code of an explicit offset, which is at least 1. */
+/* These functions return the token of a count, and the code of an explicit offset, which is at
+ * least 1. */
 static inline uint32_t psti_pli_lz_count_token(uint32_t count)
 {
     if (count < PSTI_PLI_LZ_COUNT_DIRECT)
@@ -27,10 +28,10 @@ static inline uint32_t psti_pli_lz_explicit_code(uint32_t offset)
     return PSTI_PLI_LZ_EXPLICIT + 2 * log2 - 1 + ((offset >> (log2 - 1)) & 1);
 }
 
-/* Costs in 1/64 bit, without raw bits. */
+/* Costs of tokens in 1/64 bit, without their raw bits. */
 enum { PSTI_LZ_BIT = 64, PSTI_LZ_NEVER = 40 * PSTI_LZ_BIT };
 struct psti_lz_prices {
-    /* one context only, because the end of a run is not known in advance */
+    /* by token alone, because the context, the end of a run, is not known in advance */
     uint16_t run[PSTI_PLI_LZ_N_RUNS];
     uint16_t offset[PSTI_PLI_LZ_OFFSET_CONTEXTS][PSTI_PLI_LZ_N_OFFSETS];
     uint16_t length[PSTI_PLI_LZ_LENGTH_CONTEXTS][PSTI_PLI_LZ_N_LENGTHS];
@@ -46,14 +47,15 @@ struct psti_lz_counts {
 
 /* A unit for the parser. Equal ids stand for equal pixels. All arrays are the caller's. */
 struct psti_lz_pixels {
-    uint32_t *ids; /* n, and 16 more that may be read */
-    /* n: how many pixels up to and including this one differ from the pixel before them */
+    uint32_t *ids; /* n entries, and 16 more that may be read */
+    /* n entries: how many pixels up to and including this one differ from the pixel before them */
     uint32_t *edges;
-    /* n + 4: number of pixels from here to the next such pixel; 4 if there are more than 3 */
+    /* n + 4 entries: distance to the next pixel that differs from the one before it; 4 if that is
+     * more than 3 */
     uint8_t *to_edge;
-    uint32_t *chain;            /* n: the pixel before with the same hash */
-    uint32_t *heads;            /* 1 << PSTI_LZ_HASH_BITS: the last pixel by hash */
-    struct psti_lz_node *nodes; /* PSTI_LZ_N_NODES */
+    uint32_t *chain;            /* n entries: the last pixel before this one with the same hash */
+    uint32_t *heads;            /* 1 << PSTI_LZ_HASH_BITS entries: the last pixel of each hash */
+    struct psti_lz_node *nodes; /* PSTI_LZ_N_NODES entries */
     uint32_t n, width;
 };
 enum { PSTI_LZ_HASH_BITS = 15, PSTI_LZ_N_NODES = 2049 };
@@ -67,10 +69,11 @@ struct psti_lz_node {
 };
 
 struct psti_lz_effort {
-    uint32_t depth;   /* how many pixels of a chain of equal hash are tried */
-    uint32_t nice;    /* a copy of this length is taken at once */
-    uint32_t shorter; /* copies are also tried at every length up to this */
-    uint32_t sparse;  /* inside long copies only one pixel of so many can be found later */
+    uint32_t depth;   /* how many pixels with the same hash are tried */
+    uint32_t nice;    /* a copy of at least this length is taken at once */
+    uint32_t shorter; /* up to this length, copies are also tried at every shorter length */
+    uint32_t sparse;  /* inside long copies only one of so many pixels is hashed, so that it can be
+                       * found */
     uint32_t passes;
 };
 
@@ -85,20 +88,20 @@ void psti_pli_lz_price_built_in(const struct psti_pli_lz_built_in *built_in,
                                 struct psti_lz_prices *prices);
 void psti_pli_lz_price_counts(const struct psti_lz_counts *counts, struct psti_lz_prices *prices);
 
-/* Writes bits LSB-first. Bytes that do not fit are counted, but not written. */
+/* Writes bits LSB-first to `out`. Bytes that do not fit are counted, but not written. */
 struct psti_lz_writer {
     uint8_t *out;
-    size_t capacity, nbytes; /* nbytes > capacity: not all bytes fitted */
+    size_t capacity, nbytes; /* if nbytes > capacity, not all bytes fitted */
     uint64_t ahead;
     uint32_t n;
 };
 void psti_pli_lz_put_bits(struct psti_lz_writer *w, uint32_t value, uint32_t count);
 void psti_pli_lz_flush_bits(struct psti_lz_writer *w);
 
-/* Returns c log2 c: the information that c equal symbols do not cost. */
+/* Returns c log2 c: so many bits c equal symbols save. */
 uint64_t psti_pli_lz_information(uint32_t count);
 
-/* A symbol as a state codes it. */
+/* A symbol in the form in which a state codes it. */
 struct psti_lz_symbol {
     uint16_t freq, start;
     uint8_t lane, log2;

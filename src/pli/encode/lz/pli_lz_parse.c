@@ -61,8 +61,10 @@ struct parser {
     const struct psti_lz_pixels *pixels;
     const struct psti_lz_effort *effort;
     const struct psti_lz_prices *prices;
-    uint32_t near[PSTI_PLI_LZ_N_NEAR]; /* offsets of neighbours; 0 where there is none */
-    uint32_t hashed;                   /* pixels before this one can be found by hash */
+    uint32_t near[PSTI_PLI_LZ_N_NEAR]; /* offsets of the neighbours; 0 for a neighbour that does not
+                                        * exist */
+    uint32_t hashed;                   /* number of the first pixel that cannot be found by hash
+                                        * yet */
     struct candidate candidates[CANDIDATES_MAX];
     uint32_t n_candidates, longest; /* `longest` is the index of the longest candidate */
 };
@@ -248,8 +250,8 @@ static void relax_copy(const struct parser *s, uint32_t at, const struct psti_lz
     next->ending = (uint8_t)psti_pli_lz_ending(c->code, token);
 }
 
-/* Limits the length of a copy. Where no decision should be made yet, long copies are tried only so
- * far. */
+/* Limits the length of a copy, so that long copies are tried only up to a limit where nothing
+ * should be decided yet. */
 static uint32_t shortened(const struct parser *s, uint32_t length)
 {
     return length < 2 * s->effort->nice ? length : 2 * s->effort->nice;
@@ -289,7 +291,7 @@ static const struct candidate *choose_nice(const struct parser *s, const struct 
 
 struct path {
     struct psti_lz_sequence *sequences;
-    uint32_t n, at, run; /* pixels that are done; literals since the last copy */
+    uint32_t n, at, run; /* number of pixels that are done; literals since the last copy */
     uint32_t recent[PSTI_PLI_LZ_N_RECENT];
     uint8_t ending;
 };
@@ -317,8 +319,8 @@ static void emit_copy(const struct parser *s, struct path *path, uint32_t offset
 static void emit_path(const struct parser *s, struct path *path, uint32_t last)
 {
     struct psti_lz_node *nodes = s->pixels->nodes;
-    /* Reverse the links: `from` of each node on the path becomes the length of the step that leaves
-     * it. */
+    /* Reverses the links: `from` of each node on the path becomes the length of the step that
+     * leaves the node. */
     uint32_t step = 0;
     for (uint32_t i = last; i > 0;) {
         uint32_t length = nodes[i].length > 0 ? nodes[i].length : 1;
@@ -354,8 +356,9 @@ static void parse_stretch(struct parser *s, struct path *path)
     uint32_t at = path->at, left = s->pixels->n - at;
     uint32_t end = left < PSTI_LZ_N_NODES - 1 ? left : PSTI_LZ_N_NODES - 1;
     uint32_t reach = 0; /* nodes up to this one are initialised */
-    /* A cost contains that of the run so far. A literal that makes the cost of the run lower
-     * subtracts no more than that, and so no cost falls below 0. */
+    /* The cost of a node includes that of the current run of literals. Where a further literal
+     * makes the run cheaper, no more than the run's cost is subtracted, so no cost falls below
+     * 0. */
     nodes[0] = (struct psti_lz_node){
         .price = count_price(s->prices->run, psti_pli_lz_count_token(path->run)),
         .run = path->run,

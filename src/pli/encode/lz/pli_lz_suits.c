@@ -55,7 +55,8 @@ static uint32_t count_new(const uint64_t *above, const uint64_t *row, uint32_t n
     return count;
 }
 
-/* Counts such pixels in a whole row. */
+/* Counts the pixels of a whole row that equal neither the pixel before nor any of the three
+ * above. */
 static uint32_t count_new_in_row(const struct pst_pixels *pixels, uint32_t y)
 {
     uint64_t above[WINDOW], row[WINDOW];
@@ -64,7 +65,7 @@ static uint32_t count_new_in_row(const struct pst_pixels *pixels, uint32_t y)
         uint32_t left = pixels->width - x, wide = left < WINDOW ? left : WINDOW;
         load(pixels, y > 0 ? y - 1 : 0, x, wide, above);
         load(pixels, y, x, wide, row);
-        if (y == 0) /* nothing is above the only row: only the pixel before counts */
+        if (y == 0) /* the only row has nothing above: only the pixel before counts */
             memset(above, 0xff, sizeof above);
         count += count_new(above, row, wide);
     }

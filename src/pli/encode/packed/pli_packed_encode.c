@@ -14,20 +14,21 @@
 
 enum { BLOCK = 16 };
 
-/* Charges for choices that make decoding slower, in bits per row: two bits for each cycle that they
- * take with AVX-512 (docs/internals/cpu-decode.md). They make images 1.1 % larger and decoding 12 %
- * faster. */
+/* Charges for choices that make decoding slower, in bits for each row: two bits for each cycle that
+ * such a choice takes with AVX-512 (docs/internals/cpu-decode.md). The charges make images 1.1 %
+ * larger and decoding 12 % faster. */
 enum { PRICE_OF_SUMS = 11, PRICE_OF_ONE_TAP = 7, PRICE_OF_TWO_TAPS = 16 };
 
-/* One plane to be coded. */
+/* One plane that is being coded. */
 struct task {
     const struct psti_packed_rows *rows; /* the kernels that try predictors */
     const struct psti_pli_source *source;
     const struct psti_packed_samples *samples;
-    const struct psti_packed_coded *r0, *r1; /* planes 0 and 1, to which taps refer */
+    const struct psti_packed_coded *r0, *r1; /* residuals of planes 0 and 1, to which taps refer */
 };
 
-/* Returns the first width with which row 0 has the lowest cost. */
+/* Returns the plane's first width: the lowest one that gives row 0 the lowest cost. Row 0 is coded
+ * as if the groups above it had this width. */
 static uint8_t choose_first_width(const uint8_t *widths, uint32_t n, uint8_t bits)
 {
     uint32_t best = UINT32_MAX;

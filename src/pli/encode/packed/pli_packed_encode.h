@@ -8,8 +8,8 @@
 
 enum { PSTI_PACKED_N_PREDICTORS = 5 };
 
-/* A plane's samples. Row y begins at row[y] + 32 samples. A copy of the first sample stands before
- * each row, and copies of the last one stand after it, up to column 64. So predictors find their
+/* The samples of a plane. Row y begins at row[y] + 32 samples. The first sample also stands before
+ * each row, and the last one also stands after it, up to column 64. So predictors find their
  * neighbours there. */
 struct psti_packed_samples {
     union {
@@ -19,9 +19,10 @@ struct psti_packed_samples {
 };
 enum { PSTI_PACKED_ROW_START = 32 };
 
-/* A plane's residuals and all else that the plane's record and widths need. */
+/* A coded plane: its residuals, and all else that its record and its widths need. */
 struct psti_packed_coded {
-    bool is_constant; /* if set, `start` is the sample and the other members mean nothing */
+    bool is_constant; /* if true, `start` is the sample of the whole plane and the other members
+                       * mean nothing */
     uint8_t predictor[4], first_width;
     int8_t tap[2];
     uint16_t start;
@@ -29,17 +30,17 @@ struct psti_packed_coded {
     uint8_t widths[PSTI_PACKED_EDGE][PSTI_PACKED_ROW_GROUPS];
 };
 
-/* Rows first .. first + n_rows - 1 of a plane, at most 16 rows. */
+/* A block: rows first .. first + n_rows - 1 of a plane, at most 16 rows. */
 struct psti_packed_block {
     const struct psti_packed_samples *samples;
-    const struct psti_packed_coded *r0, *r1; /* planes 0 and 1, to which taps refer */
+    const struct psti_packed_coded *r0, *r1; /* residuals of planes 0 and 1, to which taps refer */
     int8_t tap[2];
     uint8_t bits;
     uint32_t first, n_rows, groups;
-    uint8_t above[PSTI_PACKED_ROW_GROUPS]; /* widths of the row before `first` */
+    uint8_t above[PSTI_PACKED_ROW_GROUPS]; /* widths of the groups of the row before `first` */
 };
 
-/* The kernels (pli_packed_rows.c, pli_packed_rows_avx2.c). */
+/* The kernels that try predictors (pli_packed_rows.c, pli_packed_rows_avx2.c). */
 struct psti_packed_rows {
     /* Computes the cost in bits of the block with each predictor; predictor 1 comes first. */
     void (*try_all)(const struct psti_packed_block *block,
@@ -47,7 +48,7 @@ struct psti_packed_rows {
     /* Stores residuals and widths with predictor number `m` + 1 in the block's rows of `out`. */
     void (*code)(const struct psti_packed_block *block, uint32_t m, struct psti_packed_coded *out);
 };
-/* Both tables give the same numbers. */
+/* The two tables of kernels give the same numbers. */
 extern const struct psti_packed_rows psti_packed_rows_c;
 extern const struct psti_packed_rows psti_packed_rows_u8_avx2; /* for 8 bits only */
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum { EDGE = PSTI_PACKED_EDGE, GROUPS = PSTI_PACKED_ROW_GROUPS, START = PSTI_PACKED_ROW_START };
-/* Columns before the first one and past the last one, and all columns, of a row in 16-bit
- * lanes. */
+/* Columns that a row has in 16-bit lanes: MARGIN before its first column and past its last one, and
+ * WIDE in all. */
 enum { MARGIN = 8, WIDE = MARGIN + EDGE + MARGIN };
 
 void psti_pli_packed_load(const struct psti_pli_source *source, uint32_t p,
@@ -55,8 +55,8 @@ static const uint16_t *wide_row(const struct psti_packed_block *block, uint32_t 
     return buffer + MARGIN;
 }
 
-/* Return the average of two numbers of 16 bits, rounded down and rounded up, without leaving 16
- * bits. */
+/* These functions return the average of two numbers of 16 bits, rounded down and rounded up. No
+ * intermediate result exceeds 16 bits. */
 static inline uint16_t average_down(uint16_t a, uint16_t b)
 {
     return (uint16_t)((a & b) + ((a ^ b) >> 1));
@@ -107,7 +107,7 @@ static void predict(const struct psti_packed_block *block, uint32_t y,
         predict_row(row, wide_row(block, y - 1, buffer_above), raw);
 }
 
-/* Computes what the taps add to the prediction of row `y`. */
+/* Computes the terms that the taps add to the prediction of row `y`. */
 static void tap_row(const struct psti_packed_block *block, uint32_t y, uint16_t *out)
 {
     const int16_t *r0 = block->r0->residuals[y], *r1 = block->r1->residuals[y];
@@ -116,8 +116,8 @@ static void tap_row(const struct psti_packed_block *block, uint32_t y, uint16_t 
         out[i] = (uint16_t)((block->tap[0] * r0[i] + block->tap[1] * r1[i] + 16) >> 5);
 }
 
-/* Subtracts the taps' part and wraps to `bits`. Stores the residuals and the widths of their
- * groups. */
+/* Subtracts the terms of the taps from the residuals, and wraps them to `bits`. Stores the
+ * residuals and the widths of their groups. */
 static void finish_row(const uint16_t *raw, const uint16_t *taps, uint8_t bits,
                        int16_t *restrict residuals, uint8_t *widths)
 {

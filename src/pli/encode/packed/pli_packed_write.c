@@ -10,7 +10,7 @@
 struct writer {
     uint8_t *out;
     size_t capacity, nbytes;
-    uint64_t bits; /* bits not yet written; n_bits, below 8, says how many */
+    uint64_t bits; /* bits that are not written yet; n_bits, below 8, is their number */
     uint32_t n_bits;
 };
 
@@ -64,8 +64,8 @@ static void put_record(struct writer *w, const struct psti_pli_source *source, u
     put_byte(w, coded->first_width);
 }
 
-/* Lists, for all groups, the difference of the width to that of the group above. Returns how many
- * groups there are. */
+/* Lists, for all groups, by how much the width differs from that of the group above. Returns the
+ * number of groups. */
 static uint32_t list_steps(const struct psti_pli_source *source,
                            const struct psti_packed_coded *coded, int8_t *steps)
 {
@@ -79,8 +79,8 @@ static uint32_t list_steps(const struct psti_pli_source *source,
     return n;
 }
 
-/* Writes the run of bits of size `size` (section 4.3). Keeps in `steps` those that have a 1, and
- * returns their number. */
+/* Writes the run of bits of size `size` (section 4.3). Keeps in `steps` the groups that have a 1,
+ * and returns their number. */
 static uint32_t put_sizes(struct writer *w, int8_t *steps, uint32_t n, int size)
 {
     uint32_t kept = 0;

@@ -15,7 +15,7 @@ static const uint8_t *activities_at(const struct psti_wave_work *work, uint32_t 
     return work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD + column;
 }
 
-/* The tokens of an area: rows from y on, columns from `column` on. */
+/* An area of tokens: `height` rows from y on, `columns` columns from `column` on. */
 struct block {
     uint32_t y, column, height, columns;
 };
@@ -32,7 +32,8 @@ static struct block block_at(const struct psti_pli_source *source, uint32_t y, u
                           .columns = (width + per_token - 1) / per_token};
 }
 
-/* Returns the cost of the first `n` of 8 pairs. `z` is `extra` of section 5.6. */
+/* Returns the cost of the first `n` of 8 pairs. `g` are the activities around them. `z` is `extra`
+ * of section 5.6. */
 static uint32_t cost_pairs(const uint8_t *g, const uint8_t *z, uint32_t n, const uint16_t *costs)
 {
     enum { S = PSTI_WAVE_PADDED };

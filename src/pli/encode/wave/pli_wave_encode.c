@@ -20,7 +20,7 @@ enum {
  * bytes. */
 struct writer {
     uint8_t *bytes;
-    size_t n; /* whole bytes that have been written */
+    size_t n; /* number of whole bytes that have been written */
     uint64_t acc;
     uint32_t n_acc; /* bits in `acc`, fewer than 8 */
 };
@@ -49,17 +49,18 @@ struct unit {
     const struct psti_pli_source *source;
     const struct psti_wave_kernels *kernels;
     const struct psti_wave_plan *plan;
-    const void *next; /* another plan, which is only prefetched */
+    const void *next; /* the plan of another unit, which is prefetched here */
     struct psti_wave_work *work;
     uint32_t n_bands, n_steps;
     uint32_t n; /* number of records in order.ordered */
 };
 
-/* Returns true if records are in slots, 32 a step. Otherwise they are in order.ordered. */
+/* Returns true if the level keeps records in slots, 32 a step. Otherwise they are in
+ * order.ordered. */
 static bool in_slots(const struct unit *u) { return u->kernels->find_slots != NULL; }
 
-/* Brings records into order. Step t takes record t - lag * l from lane l's stream. A lane has none
- * before the first one and past the last one. */
+/* Brings records into the order of tokens. Step t takes record t - lag * l of lane l's stream. A
+ * lane takes none before its first record and past its last one. */
 static inline __attribute__((always_inline)) void put_in_order(struct unit *u, uint32_t bits)
 {
     const uint32_t lag = psti_pli_wave_lag(bits), none = psti_pli_wave_none(bits);
@@ -110,7 +111,8 @@ static uint32_t scan(struct psti_wave_work *work, uint32_t n)
             uint32_t sample = work->order.ordered[i];
             signs.bits |= (sample >> 31) << signs.n;
             signs.n += sample % PSTI_WAVE_TOKEN_MAX != 0;
-            /* Most samples have no raw bits. They are stored and overwritten by the next one. */
+            /* Each sample is stored, and overwritten by the next one if it has no raw bits, as most
+             * have none. */
             work->large[n_large] = sample;
             n_large += sample % PSTI_WAVE_TOKEN_MAX >= PSTI_PLI_DIRECT;
         }
@@ -166,8 +168,8 @@ static size_t write_bits(const struct unit *u)
     return u->source->bits == 8 ? write_bits_u8(u) : write_bits_u16(u);
 }
 
-/* Codes all tokens backwards. Words of `bits` bits are stored before `words`. Returns where they
- * begin. */
+/* Codes all tokens, the last one first. Words of `bits` bits are stored before `words`. Returns
+ * where the words begin. */
 static inline __attribute__((always_inline)) uint8_t *code_backwards(
     const struct unit *u, const struct psti_pli_wave_codes *codes, uint32_t bits, uint32_t *states,
     uint8_t *words)

@@ -21,19 +21,21 @@ enum {
     PSTI_WAVE_TOKEN_MAX = 1 << PSTI_WAVE_TOKEN_BITS,
     PSTI_WAVE_WORDS_SLACK = 8,
     PSTI_WAVE_STEPS_SLACK = 2,
-    PSTI_WAVE_BANDS_MAX = 8, /* of 4 planes with 2 bands each */
+    PSTI_WAVE_BANDS_MAX = 8, /* 4 planes of 2 bands each */
     PSTI_WAVE_STREAM_PAD = 16,
     PSTI_WAVE_LOG2_SHIFT = 8,
-    PSTI_WAVE_PRICE_UNIT = 16 /* estimates count in 1/16 bit */
+    PSTI_WAVE_PRICE_UNIT = 16 /* estimated costs count in 1/16 bit */
 };
 
-/* A prediction to try: predictor 1..4 with taps, or one filter, which has taps of its own. */
+/* A prediction that may be tried: one of predictors 1..4 with taps, or one filter, which has taps
+ * of its own. */
 struct psti_wave_candidate {
-    uint8_t predictor; /* PSTI_PLI_PREDICT_FILTERS: the filter of k, a, b */
+    uint8_t predictor; /* if PSTI_PLI_PREDICT_FILTERS, the filter with the coefficients k, a and
+                        * b */
     int8_t k[5], a, b;
 };
 
-/* The choices for a unit. Only this is kept between the two passes. */
+/* The choices for one plane of a unit. Pass one keeps only these, and the tokens, for pass two. */
 struct psti_wave_plane_plan {
     uint8_t predictor; /* enum psti_pli_predictor */
     int8_t a, b;
@@ -95,7 +97,8 @@ static inline uint16_t psti_pli_wave_none(uint32_t bits)
     return bits == 8 ? PSTI_WAVE_NONE_8 : PSTI_WAVE_NONE_16;
 }
 
-/* The neighbours of 16 rows of a plane, as section 5.3 states them. `s` are the samples. */
+/* The neighbours of the samples of 16 rows of a plane, named as in section 5.3. `s` are the
+ * samples. */
 struct psti_wave_near_u8 {
     uint8_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
     uint8_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
@@ -109,30 +112,30 @@ struct psti_wave_near_u16 {
     uint16_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
 };
 
-/* The signs of 32 samples that follow one another in the order of tokens. A sample that is not 0
- * has one bit. */
+/* The signs of 32 samples that follow one another in the order of tokens: `n` bits, one for each
+ * sample that is not 0. */
 struct psti_wave_signs {
     uint32_t bits, n;
 };
 
-/* The memory of one thread. */
+/* The memory that one thread works in. */
 struct psti_wave_work {
     _Alignas(64) union {
         struct psti_wave_near_u8 of_u8;
         struct psti_wave_near_u16 of_u16;
     } near;
-    _Alignas(64) int16_t residuals[4][PSTI_WAVE_SAMPLES]; /* by plane */
+    _Alignas(64) int16_t residuals[4][PSTI_WAVE_SAMPLES]; /* residuals of each plane */
     _Alignas(64) int16_t trial[5][PSTI_WAVE_SAMPLES]; /* residuals of predictions that are tried */
     _Alignas(64) uint8_t padded[4][PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
     _Alignas(64) int16_t zeros[PSTI_WAVE_SAMPLES];
-    /* The residuals and activities of one row of blocks under each filter, and the cost of each
-     * activity in each context. */
+    /* For one row of blocks the residuals and the activities that each filter gives, and the cost
+     * of each activity in each context. */
     int16_t filtered[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint8_t filtered_g[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint16_t costs[1 << PSTI_WAVE_INDEX_BITS];
-    /* Records in the order of tokens. `slots` and `values` have 32 a step, with records of no
-     * token. `ordered`, in plain C, has index, lane and value in one number, and only records of
-     * tokens. */
+    /* Records in the order of tokens. `slots` and `values` have 32 records a step, some without a
+     * token. `ordered`, of plain C, has index, lane and value in one number, and only records with
+     * a token. */
     _Alignas(64) union {
         struct {
             uint16_t slots[(PSTI_PLI_WAVE_MAX_STEPS + PSTI_WAVE_STEPS_SLACK) * PSTI_PLI_LANES];
@@ -140,9 +143,9 @@ struct psti_wave_work {
         };
         uint32_t ordered[4 * PSTI_WAVE_SAMPLES + 1];
     } order;
-    uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* 16 bits: those of `ordered` that have raw bits */
-    struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS]; /* for 16 bits */
-    /* for 8 bits: end of each step in order.ordered */
+    uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* 16 bits: those of `ordered` with raw bits */
+    struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS]; /* for samples of 16 bits */
+    /* for samples of 8 bits: where each step ends in order.ordered */
     uint32_t step_ends[PSTI_PLI_WAVE_MAX_PAIR_STEPS];
     uint16_t counts[4][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX];
     /* One word for each token, of 1 byte or 2 bytes. The bytes before the first word are
@@ -151,7 +154,8 @@ struct psti_wave_work {
     uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
 };
 
-/* Returns about 16 * log2(1 + m). Straight lines are joined, so that vectors can compute it. */
+/* Returns about 16 * log2(1 + m), from straight lines that are joined, so that vectors can compute
+ * it. */
 static inline __attribute__((always_inline)) int16_t psti_pli_wave_price_u8(int16_t m)
 {
     int16_t a = (int16_t)(16 * m), b = (int16_t)(6 * m + 13), c = (int16_t)(2 * m + 34);
@@ -159,8 +163,8 @@ static inline __attribute__((always_inline)) int16_t psti_pli_wave_price_u8(int1
     least = least < c ? least : c;
     return least < d ? least : d;
 }
-/* Returns about 16 * log2(1 + m): the exponent and four bits of the fraction of a float, which
- * holds 1 + m exactly. */
+/* Returns about 16 * log2(1 + m): it takes the exponent and four bits of the fraction of a float,
+ * which holds 1 + m exactly. */
 static inline __attribute__((always_inline)) int32_t psti_pli_wave_price_u16(int32_t m)
 {
     enum { BIAS = 127, FRACTION = 23, KEPT = 4 };
@@ -171,7 +175,7 @@ static inline __attribute__((always_inline)) int32_t psti_pli_wave_price_u16(int
     return (v.bits >> (FRACTION - KEPT)) - (BIAS << KEPT);
 }
 
-/* Sums of products of residuals: g and r are those of planes 0 and 1, s those of the plane. */
+/* Sums of products of residuals: g of plane 0, r of plane 1, s of the plane itself. */
 struct psti_wave_moments {
     int64_t gg, gr, rr, gs, rs;
 };
@@ -185,11 +189,11 @@ struct psti_wave_rows {
                    struct psti_wave_work *work);
     void (*find_residuals)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                            uint32_t n_rows, const int16_t *g, const int16_t *r, int16_t *out);
-    /* Does as find_residuals for the 16 columns from x0 on. */
+    /* Does as find_residuals for columns x0 .. x0 + 15 only. */
     void (*find_block)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                        uint32_t n_rows, uint32_t x0, const int16_t *g, const int16_t *r,
                        int16_t *out);
-    /* Does as find_residuals for row i of the gathered rows. `g`, `r` and `out` begin at that
+    /* Does as find_residuals for row i of the gathered rows only. `g`, `r` and `out` begin at that
      * row. */
     void (*find_row)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                      uint32_t i, const int16_t *g, const int16_t *r, int16_t *out);
@@ -213,7 +217,7 @@ extern const struct psti_wave_rows psti_wave_rows_u8_c, psti_wave_rows_u16_c,
 /* Makes the plan's streams from work->residuals (pli_wave_tokens.c). */
 void psti_pli_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
                             struct psti_wave_work *work);
-/* pli_wave_cost.c computes the cost of residuals by work->costs, in 1/16 bit. */
+/* These functions (pli_wave_cost.c) compute the cost of residuals by work->costs, in 1/16 bit. */
 /* Returns the cost of a plane. Leaves its activities in work->padded[plane]; the planes before it
  * must have left theirs. */
 uint32_t psti_pli_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
@@ -232,18 +236,19 @@ typedef void psti_wave_find_activities(const int16_t *residuals, uint32_t width,
 psti_wave_find_activities psti_pli_wave_find_activities_u8_c, psti_pli_wave_find_activities_u8_avx2,
     psti_pli_wave_find_activities_u16_c, psti_pli_wave_find_activities_u16_avx2;
 
-/* Rows of one plane that become records. Activities are stored in `g`, indices and values in the
- * streams. */
+/* The rows of one plane of which put_records makes records. Activities are stored in `g`, indices
+ * and values in the streams. */
 struct psti_wave_record_rows {
     uint32_t height, width, stride;
     const int16_t *residuals;
-    enum psti_pli_energy kind; /* for 16 bits */
-    /* Padded rows of activities. `g` is of the plane itself; `g0` and `g1` are of planes 0 and 1
-     * (16 bits). `z` is `extra` of section 5.6 (8 bits; NULL: the plane's own activities, two
-     * before). */
+    enum psti_pli_energy kind; /* formula of energy, for samples of 16 bits */
+    /* Padded rows of activities: `g` of the plane itself; `g0` and `g1`, with 16 bits, of planes 0
+     * and 1. `z`, with 8 bits, is `extra` of section 5.6; NULL stands for the plane's own
+     * activities, two before. */
     uint8_t *g;
     const uint8_t *g0, *g1, *z;
-    /* 8 bits: by the lower four bits of an activity, the first context whose table has its token */
+    /* 8 bits: by the lower four bits of an activity, the first context whose table has the
+     * activity's token */
     const uint8_t *first_with;
     uint16_t *indices, *values;
 };
@@ -318,21 +323,21 @@ static inline struct psti_wave_candidate psti_pli_wave_filter(uint32_t list, uin
 struct psti_wave_code {
     uint64_t reciprocal;  /* 2^42 / freq, rounded up */
     uint32_t last;        /* freq * 2^(2 * bits - prob_bits) - 1: states above lose a word first */
-    uint16_t rest, first; /* 2^prob_bits - freq; sum of the frequencies before it */
+    uint16_t rest, first; /* 2^prob_bits - freq; sum of the frequencies of earlier tokens */
 };
-/* Return the same for vectors, or 0 if freq is 0. With 16 bits the code is that of pli_rans.h. With
- * 8 bits it is four numbers of 16 bits: a reciprocal r, a power of two p, `third`, which is p or 0,
- * and 2^8 - freq with `first` above it. x divided by freq is (x * p + third) * r >> 23. The first
- * product and the sum have 16 bits. */
+/* These functions return a token's code for vectors, or 0 if freq is 0. With 16 bits the code is
+ * that of pli_rans.h. With 8 bits it is four numbers of 16 bits: a reciprocal r, a power of two p,
+ * `third`, which is p or 0, and 2^8 - freq with `first` above it. x divided by freq is (x * p +
+ * third) * r >> 23. The first product and the sum have 16 bits. */
 uint64_t psti_pli_wave_slot_code(uint32_t freq, uint32_t first);
 uint64_t psti_pli_wave_slot_code_u8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
     struct psti_wave_code of[1 << PSTI_WAVE_INDEX_BITS]; /* by index */
     uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS];
-    uint16_t costs[1 << PSTI_WAVE_INDEX_BITS]; /* in 1/16 bit */
+    uint16_t costs[1 << PSTI_WAVE_INDEX_BITS]; /* by context and activity, in 1/16 bit */
 };
-/* Returns the place of an activity's cost. With 8 bits the lower four bits tell activities
- * apart. */
+/* Returns the index in `costs` of an activity's cost. With 8 bits the lower four bits tell
+ * activities apart. */
 static inline uint32_t psti_pli_wave_cost_index(uint32_t bits, uint32_t context, uint32_t g)
 {
     return bits == 8 ? context << PSTI_WAVE_TOKEN_BITS_8 | g % PSTI_PLI_N_TOKENS_8

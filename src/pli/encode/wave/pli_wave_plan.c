@@ -31,7 +31,7 @@ struct choice {
     uint32_t n_taps;
     bool dense, by_cost;
     enum psti_pli_energy kind;
-    const int16_t *g, *r; /* the residuals to which taps refer */
+    const int16_t *g, *r; /* residuals of planes 0 and 1, to which taps refer */
 };
 
 static uint32_t rows_from(const struct psti_pli_source *s, uint32_t y0)
@@ -48,7 +48,7 @@ static uint64_t price_plane(const struct choice *c, const int16_t *residuals)
 
 static int8_t to_tap(int64_t numerator, int64_t denominator)
 {
-    /* This is 32 * numerator / denominator, rounded. The denominator is above 0. */
+    /* The division rounds 32 * numerator / denominator. The denominator is above 0. */
     int64_t twice = 64 * numerator + denominator;
     int64_t tap = twice >= 0 ? twice / (2 * denominator)
                              : -((-twice + 2 * denominator - 1) / (2 * denominator));
@@ -59,14 +59,15 @@ static struct psti_wave_moments find_moments(const struct choice *c, const int16
 {
     struct psti_wave_moments m = {0};
     c->rows->add_moments(c->source, c->g, c->r, residuals, &m);
-    /* The products of two such sums, times 64, must fit in 63 bits. */
+    /* The product of any two of the sums, times 64, must fit in 63 bits. */
     while (m.gg >= 1 << 26 || m.rr >= 1 << 26 || m.gs >= 1 << 28 || m.gs <= -(1 << 28) ||
            m.rs >= 1 << 28 || m.rs <= -(1 << 28))
         m = (struct psti_wave_moments){m.gg >> 1, m.gr >> 1, m.rr >> 1, m.gs >> 1, m.rs >> 1};
     return m;
 }
 
-/* Fits taps by least squares: `residuals` by the residuals of planes 0 and 1. */
+/* Fits taps by least squares, so that the residuals of planes 0 and 1 predict `residuals` as well
+ * as possible. */
 static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a, int8_t *b)
 {
     struct psti_wave_moments m = find_moments(c, residuals);
@@ -82,7 +83,8 @@ static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a
     }
 }
 
-/* Returns the cost with these taps. `from` are the residuals of a predictor without taps. */
+/* Returns the cost of the residuals `from`, of a predictor without taps, after taps a and b are
+ * added. */
 static uint64_t price_taps(const struct choice *c, const int16_t *from, int a, int b)
 {
     int16_t *to = c->work->trial[N_SIMPLE];
@@ -133,8 +135,8 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     best_price = prices[best];
     plan->predictor = (uint8_t)(best + 1);
     plan->a = plan->b = 0;
-    /* Taps change the choice of the predictor only where two are close. Low efforts fit taps to the
-     * best one only. */
+    /* Taps change the choice of the predictor only where two predictors are close. Low efforts fit
+     * taps to the best predictor only. */
     for (uint32_t i = from; c->n_taps > 0 && i < N_SIMPLE; i++) {
         int8_t a, b;
         if (i != best && (c->effort < 2 || prices[i] > prices[best] + prices[best] / 16))
@@ -270,7 +272,7 @@ static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan
  * and an addition need not wait for the store of the one before. */
 static void count_indices(const uint16_t *indices, size_t n, struct psti_wave_work *work)
 {
-    for (size_t i = 0; i < n; i += 4) { /* strides are multiples of 4, too */
+    for (size_t i = 0; i < n; i += 4) { /* the strides of streams are multiples of 4, too */
         uint64_t four = psti_load_u64(indices + i);
         work->counts[0][four & UINT16_MAX]++;
         work->counts[1][four >> 16 & UINT16_MAX]++;
@@ -359,7 +361,7 @@ static void plan_planes(const struct psti_pli_source *source, bool dense, uint32
         choice.by_cost = by_cost;
         choice.kind = psti_pli_wave_energy_kind(i, source->transform, first);
         plan_plane(&choice, &p->planes[i]);
-        if (by_cost) /* contexts of later planes depend on this plane as it is now */
+        if (by_cost) /* the contexts of later planes depend on the activities of this plane */
             (void)psti_pli_wave_cost_plane(source, i, choice.kind, work->residuals[i], work);
         first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
     }

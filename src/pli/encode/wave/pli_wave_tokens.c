@@ -13,7 +13,7 @@
 static inline struct psti_pli_wave_coded_pair code_pair(int32_t x, int32_t y)
 {
     int32_t right = x < 0 ? -x : x, up = y < 0 ? -y : y, d = right + up;
-    bool odd = x == 0 || (x < 0 ? y > 0 : y < 0); /* rotated by one or three right angles */
+    bool odd = x == 0 || (x < 0 ? y > 0 : y < 0); /* true if rotated by one or three right angles */
     uint32_t q_5 = (uint32_t)(d * (d - 1) / 2 + (odd ? right : up) + 5);
     if (q_5 >= 128)
         return psti_pli_wave_code_pair(x, y);
@@ -161,7 +161,7 @@ static void clear_streams(uint32_t bits, size_t n, uint16_t *streams)
     uint64_t none = psti_pli_wave_none(bits);
     none |= none << 16;
     none |= none << 32;
-    for (size_t i = 0; i < n; i += 4) /* strides are multiples of 4 */
+    for (size_t i = 0; i < n; i += 4) /* the strides of streams are multiples of 4 */
         psti_store_u64(streams + i, none);
     memset(streams + n, 0, n * sizeof *streams);
 }

@@ -38,8 +38,8 @@ TARGET void psti_pli_split_green_u8_avx2(const uint8_t *in, uint32_t n, uint8_t 
     const __m256i red_1 = BOTH(-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1);
     const __m256i red_2 = BOTH(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13);
     const __m256i one = _mm256_set1_epi8(1);
-    /* Green is one byte behind red, blue two bytes. A byte that leaves a register by that is in the
-     * next one. */
+    /* Green is one byte behind red, and blue two bytes. Where this moves a byte out of a register,
+     * it goes to the next one. */
     const __m256i green_0 = BOTH(1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     const __m256i green_1 = BOTH(-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1);
     const __m256i green_2 =

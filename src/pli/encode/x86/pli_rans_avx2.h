@@ -8,8 +8,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* By mask of eight words: 16 byte indices that move the words of the mask to the end, the last of
- * them to byte 14 (pli_rans_avx2.c). */
+/* For each mask of eight words 16 indices of bytes, which move the words of the mask to the end,
+ * the last of them to byte 14 (pli_rans_avx2.c). */
 struct psti_rans_picks {
     _Alignas(64) uint8_t bytes[256][16];
 };
@@ -29,9 +29,9 @@ PSTI_RANS_INLINE uint16_t *psti_pli_rans_put_words(__m256i states, __m256i full,
     return end - _mm_popcnt_u32(mask);
 }
 
-/* Eight states take a token each. `even` holds the codes of states 0, 2, 4, 6 and `odd` those of
- * states 1, 3, 5, 7. The words of full states are stored before `*end`, which moves to where they
- * begin. Eight words before it are overwritten in any case. */
+/* Codes a token into each of eight states. `even` holds the codes for states 0, 2, 4, 6 and `odd`
+ * those for states 1, 3, 5, 7. The words of full states are stored before `*end`, which moves to
+ * where they begin. Eight words before it are overwritten in any case. */
 PSTI_RANS_INLINE __m256i psti_pli_rans_take_eight(uint32_t prob_bits, __m256i even, __m256i odd,
                                                   __m256i x, uint16_t **end)
 {
@@ -53,7 +53,8 @@ PSTI_RANS_INLINE __m256i psti_pli_rans_take_eight(uint32_t prob_bits, __m256i ev
     return _mm256_add_epi32(_mm256_add_epi32(x, first), _mm256_mullo_epi32(quotient, rest));
 }
 
-/* Load the codes of two tokens, and of four. Single loads are faster than a gather. */
+/* These functions load the codes of two tokens, and of four. Single loads are faster than a
+ * gather. */
 PSTI_RANS_INLINE __m128i psti_pli_rans_load_two(const uint64_t *a, const uint64_t *b)
 {
     __m128d low = _mm_castsi128_pd(_mm_loadl_epi64((const __m128i *)(const void *)a));

@@ -27,7 +27,8 @@ enum {
     SLOTS = PSTI_JPEG_PROB_SUM
 };
 
-/* By [token - 1][context]: the slot at which the token begins. Token 0 begins at 0. */
+/* bounds[token - 1][context] is the slot at which the token begins in that context. Token 0 begins
+ * at slot 0. */
 struct tables {
     _Alignas(64) uint16_t bounds[BOUNDS][PSTI_JPEG_N_AC_CONTEXTS];
     bool has_sure_tokens; /* true if a token has all slots of its context */
@@ -63,7 +64,8 @@ static void prepare(struct psti_pli_coefs_tables *tables)
 
 /* -- Contexts -- */
 
-/* The operands of a plane's contexts, by side, and the places of its tokens and of their g. */
+/* What the contexts of plane k are computed from (the g of earlier coefficients, weights and
+ * biases, both by side), and the addresses of the plane's own tokens and of their g. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES], *sides;
     int8x16_t weights[PSTI_JPEG_N_FEATURES][2];
@@ -71,7 +73,7 @@ struct plane {
     uint8_t *tokens, *weighed;
 };
 
-/* One byte for each lane: lanes 0..15, then lanes 16..31. */
+/* A vector of one byte for each of 32 lanes: v[0] has lanes 0..15, v[1] has lanes 16..31. */
 struct bytes {
     uint8x16_t v[2];
 };
@@ -119,8 +121,9 @@ PSTI_NEON_INLINE uint8x16_t buckets_of(const struct plane *p, uint32_t at)
 
 /* -- Tokens -- */
 
-/* The result of a search for 8 lanes: the slot at which the token begins, its number of slots, and
- * which half, quarter and eighth of the tokens it is in; -1 is the lower one. */
+/* The result of a search for the tokens of 8 lanes: the slot at which each token begins, and its
+ * number of slots. `half`, `quarter` and `eighth` say in which part of the 8 tokens it is; -1
+ * stands for the lower part. */
 struct found {
     uint16x8_t begin, freq, half, quarter, eighth;
 };
@@ -144,8 +147,8 @@ PSTI_NEON_INLINE struct found search(uint16x8_t slot, const uint16x8_t bounds[BO
     return f;
 }
 
-/* Looks up the bounds of 8 lanes. `index` has bytes 2c and 2c + 1 for context c. `one`: c is below
- * 8, and `bounds` are those of one D. */
+/* Looks up the bounds of 8 lanes. `index` has, for a lane with context c, the bytes 2c and 2c + 1.
+ * With `one`, all contexts are below 8, and `bounds` begins at the contexts of one D. */
 PSTI_NEON_INLINE void look_up(const uint16_t *bounds, uint8x16_t index, bool one,
                               uint16x8_t out[BOUNDS])
 {
@@ -169,12 +172,12 @@ struct states {
     const uint8_t *words, *limit;
 };
 
-/* Hands words to the lanes whose bits are set. */
+/* Appends the next words to the states of the lanes whose bits are set in `masks`. */
 PSTI_NEON_INLINE void take_words(struct states *s, uint8x8_t masks)
 {
     uint64_t which = vget_lane_u64(vreinterpret_u64_u8(masks), 0);
     uint64_t counts = vget_lane_u64(vreinterpret_u64_u8(vcnt_u8(masks)), 0);
-    counts *= 0x0202020202020202; /* bytes of words up to the end of each four lanes */
+    counts *= 0x0202020202020202; /* byte i: bytes of the words that fours 0..i take */
     uint64_t before = counts << 8;
 #pragma GCC unroll 8
     for (int i = 0; i < FOURS; i++) {
@@ -208,9 +211,9 @@ PSTI_NEON_INLINE uint8x16_t narrow(uint16x8_t a, uint16x8_t b)
     return vuzp1q_u8(vreinterpretq_u8_u16(a), vreinterpretq_u8_u16(b));
 }
 
-/* Decodes 32 tokens at list position `base` with these contexts. `one`: all lanes have the D of
- * `bounds`, and contexts are buckets. Otherwise `bounds` has all contexts, and only the lanes in
- * `active` decode. */
+/* Decodes 32 tokens at list position `base` with these contexts. With `one`, `bounds` begins at the
+ * contexts of the D that all lanes have, and contexts are buckets. Without it `bounds` has all
+ * contexts, and only the lanes in `active` decode. */
 PSTI_NEON_INLINE void step(struct states *s, const struct plane *p, uint32_t base,
                            const uint16_t *bounds, struct bytes contexts, bool one,
                            struct bytes active)
@@ -269,8 +272,8 @@ PSTI_NEON_INLINE uint8x16_t lanes_before(uint32_t end, uint32_t base, int i)
     return vcltq_u8(vld1q_u8(lane_numbers + 16 * i), vdupq_n_u8((uint8_t)(n < LANES ? n : LANES)));
 }
 
-/* Does a step in which D changes or the plane ends. `borders` are the list positions at which D
- * becomes 2, 1 and 0, and the end. */
+/* Decodes the tokens of a step in which D changes or the plane ends. `borders` are the list
+ * positions at which D becomes 2, 1 and 0, and the plane's end. */
 PSTI_NEON_INLINE void mixed_step(struct psti_coefs_unit *unit, struct states *s,
                                  const struct plane *p, uint32_t base, const uint32_t borders[4])
 {
@@ -315,8 +318,9 @@ static void read_plane(struct psti_coefs_unit *unit, struct states *states, uint
     *states = s;
 }
 
-/* Decodes AC tokens. A token with all slots leaves its state as it is. Plain C decodes units with
- * such tables, which encoders hardly ever make. */
+/* Decodes the AC tokens of planes first..last. Encoders hardly ever make tables in which a token
+ * has all slots of a context. A unit with such a table is left to plain C, since that token leaves
+ * the state as it is. */
 static void read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 {
     if (tables_of(unit)->has_sure_tokens) {
@@ -339,7 +343,7 @@ static void read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 
 enum { SQUARE = PSTI_COEFS_SQUARE };
 
-/* A square of 64 entries, one byte each. */
+/* The 64 entries of a square or of a group, one byte each. */
 struct square {
     uint8x16_t v[4];
 };
@@ -409,8 +413,8 @@ static void place_group(struct psti_coefs_bits *bits, const uint8_t *tokens, int
     }
 }
 
-/* Moves those of 64 values to a plane whose blocks are kept. A store of eight may write beyond the
- * kept ones, where the next one follows. */
+/* Moves the kept ones of 64 values to their plane. A store of eight values may write beyond those
+ * that are kept; the next store overwrites that. */
 static void move_kept(const int16_t *values, const struct psti_coefs_move *moves, int16_t *plane)
 {
     for (uint32_t i = 0; i < SQUARE / 8; i++) {
@@ -432,7 +436,7 @@ static void place_ac(struct psti_coefs_unit *unit, uint32_t last)
             if (kept)
                 move_kept(values, kept->moves + base / 8, plane);
         }
-        if (kept) /* writes zeros at least up to the next multiple of 64 */
+        if (kept) /* entries after the kept ones are 0 at least up to the next multiple of 64 */
             memset(plane + kept->n_k[k], 0, SQUARE * sizeof *plane);
     }
 }

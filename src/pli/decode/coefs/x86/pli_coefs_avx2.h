@@ -29,9 +29,9 @@ enum {
  * [t - 1]; token 0 begins at 0. */
 struct psti_coefs_avx2_tables {
     _Alignas(32) uint8_t rows[4][COEFS_AC_BOUNDS][2][8]; /* AC: by D; 8 buckets */
-    uint8_t pairs[COEFS_PAIRS][COEFS_AC_BOUNDS][2][16];  /* two such rows side by side */
-    uint8_t ends[2][COEFS_BOUNDS][2][16];                /* by side; 16 contexts */
-    uint8_t dc[2][COEFS_BOUNDS][2][16];                  /* 4096 for tokens that do not exist */
+    uint8_t pairs[COEFS_PAIRS][COEFS_AC_BOUNDS][2][16];  /* rows of two D side by side */
+    uint8_t ends[2][COEFS_BOUNDS][2][16];                /* ends, by side; 16 contexts */
+    uint8_t dc[2][COEFS_BOUNDS][2][16];                  /* DC, by side; 4096: no such token */
     /* Tables for the bucket of a sum (8.4) that is cut to 0..255. Their index i is the upper 4 bits
      * of the sum, with the highest inverted. The bucket is buckets[i], 1 more if the sum is above
      * limits[i], and 1 more again if it is above extra_limit. Limits are stored less 128. Only one
@@ -136,7 +136,8 @@ PSTI_COEFS_INLINE void store_states(struct psti_coefs_unit *unit, struct psti_co
 struct psti_coefs_avx2_found {
     v32 begin, freq;
 };
-/* The result, and which half, quarter and eighth of 8 tokens it is in. -1 is the lower one. */
+/* A found token, and in which half, quarter and eighth of the 8 tokens it is. -1 stands for the
+ * lower part. */
 struct psti_coefs_avx2_search {
     struct psti_coefs_avx2_found found;
     v32 half, quarter, eighth;

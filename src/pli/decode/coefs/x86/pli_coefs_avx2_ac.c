@@ -18,8 +18,8 @@
 
 /* -- Contexts -- */
 
-/* The operands of a plane's contexts. Each 32 bits of weights and biases hold those of side 0, then
- * those of side 1. */
+/* What the contexts of a plane are computed from, and the addresses of its tokens and of their g.
+ * Each 32 bits of weights and biases hold those of side 0, then those of side 1. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES];
     v32 weights[3], bias;
@@ -28,19 +28,19 @@ struct plane {
 
 /* The states of 16 lanes. */
 struct half {
-    v32 high, low, empty; /* -1: the lane takes a word before its next token */
-    uint32_t takers;      /* the same as bits, from lanes_of() */
+    v32 high, low, empty; /* empty: -1 if the lane takes a word before its next token */
+    uint32_t takers;      /* the mask `empty` as bits, from lanes_of() */
 };
 
 struct loop {
     struct plane plane;
     v32 buckets, limits, extra_limit; /* copies of the level's tables */
-    v32 weigh;                        /* g by token */
+    v32 weigh;                        /* the g of each token */
     const struct psti_coefs_avx2_tables *tables;
     const uint8_t *sides;
     struct half a, b;
     const uint8_t *words;
-    v32 bucket; /* buckets of the lanes of the next step */
+    v32 bucket; /* buckets of the next step's lanes */
 };
 
 static const uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
@@ -85,7 +85,7 @@ INLINE v32 find_buckets(const struct loop *l, uint32_t base)
     ADD_FEATURES(2)
     v32 x = _mm256_packs_epi16(a, b);
     v32 sixteenth = _mm256_and_si256(_mm256_srli_epi16(x, 4), COEFS_CONSTANT(low_4));
-    /* -1 where the sum is above its limit. */
+    /* -1 where a sum is above the limit of its sixteenth. */
     v32 above = _mm256_cmpgt_epi8(x, _mm256_shuffle_epi8(l->limits, sixteenth));
     above = _mm256_add_epi8(above, _mm256_cmpgt_epi8(x, l->extra_limit));
     return _mm256_sub_epi8(_mm256_shuffle_epi8(l->buckets, sixteenth), above);
@@ -166,9 +166,10 @@ INLINE struct psti_coefs_avx2_search half_step(struct loop *l, struct half *x, c
     return s;
 }
 
-/* Does one step at list position `base`. `table` is the table of its kind. `rows` is added to
- * buckets to make contexts. `n` lanes decode. `tail`: it is the last step of the plane. `careful`:
- * some lanes may be idle, or a token may have all slots. */
+/* Decodes the tokens of one step at list position `base`. `table` is the table of bounds for the
+ * step's kind. `rows` is added to buckets to make contexts. The first `n` lanes decode. `tail` says
+ * that it is the last step of the plane, `careful` that some lanes may be idle or that a token may
+ * have all slots. */
 INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *table, v32 rows,
                  uint32_t n, bool tail, bool careful)
 {
@@ -201,7 +202,7 @@ INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *tabl
         l->bucket = find_buckets(l, base + PSTI_COEFS_LANES);
 }
 
-/* Returns how many lanes of a step are before that list position. */
+/* Returns how many lanes of the step at `base` are before that list position. */
 INLINE uint32_t lanes_before(uint32_t position, uint32_t base)
 {
     uint32_t n = position > base ? position - base : 0;
@@ -213,7 +214,7 @@ struct borders {
     uint32_t of[4];
 };
 
-/* By the last and the first D of a step: its pair of rows. */
+/* pair_of[last D][first D] of a step is the number of its pair of rows. */
 static const uint8_t pair_of[4][4] = {{2, 2, 4, 5}, {0, 2, 1, 3}, {0, 0, 1, 0}, {0, 0, 0, 0}};
 
 INLINE void mixed_step(struct loop *l, uint32_t base, const struct borders *borders, bool tail,

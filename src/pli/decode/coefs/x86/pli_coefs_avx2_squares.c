@@ -102,8 +102,8 @@ INLINE struct square to_positions(v32 lanes, __m128i places)
                            _mm256_shuffle_epi8(_mm256_permute4x64_epi64(lanes, 0xfa), where)};
 }
 
-/* Returns the sums of the left and the right neighbours. A neighbour that is not in the square is
- * replaced by the other. */
+/* Returns for each position the sum of its left and its right neighbour. Where one is not in the
+ * square, the other counts twice. */
 INLINE v32 across(v32 rows, v32 first_column, v32 last_column)
 {
     v32 left = _mm256_slli_epi64(rows, 8), right = _mm256_srli_epi64(rows, 8);
@@ -139,7 +139,8 @@ static v32 TARGET find_contexts(const struct psti_jpeg_square *q, struct square 
     v32 high = _mm256_add_epi8(load(first + 32 - ROW), load(first + 32 + ROW));
     low = _mm256_add_epi8(low, across(even.low, first_column, last_column));
     high = _mm256_add_epi8(high, across(even.high, first_column, last_column));
-    /* Two neighbours count twice, in place of the other two. */
+    /* The left and right neighbours, or those above and below, count twice in place of the other
+     * two. */
     if (q->rows == 1 || q->columns == 1) {
         low = _mm256_add_epi8(low, low);
         high = _mm256_add_epi8(high, high);

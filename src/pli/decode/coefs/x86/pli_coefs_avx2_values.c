@@ -14,7 +14,7 @@
 
 enum { GROUP = PSTI_COEFS_SQUARE };
 
-/* 64 bytes. */
+/* The 64 entries of a square or of a group, one byte each. */
 struct group {
     v32 low, high;
 };
@@ -28,7 +28,8 @@ INLINE uint64_t above(struct group g, int than)
     return low | (uint64_t)high << 32;
 }
 
-/* Hands the next bits to the ones of `to`. Returns a mask of those whose bit is 1. */
+/* Hands the next raw bits to the ones of the mask `to`, in ascending order. Returns a mask of the
+ * ones whose bit is 1. */
 INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
 {
     uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` stays in a register */
@@ -65,15 +66,18 @@ INLINE void add_bits(struct group *values, uint64_t mask, int weight)
     values->high = _mm256_add_epi8(values->high, _mm256_and_si256(b.high, w));
 }
 
-/* The places of a group's 64 coefficients in a plane. */
+/* Where the 64 coefficients of a group are stored in a plane. */
 struct places {
-    int16_t *to;                         /* the first one, if `moves` is NULL */
-    int16_t *plane;                      /* else eight of them go to plane + moves[i].to */
-    const struct psti_coefs_move *moves; /* NULL: all blocks are kept */
+    int16_t *to;                         /* if `moves` is NULL: the place of the first
+                                          * coefficient */
+    int16_t *plane;                      /* else the plane; each eight coefficients go to plane +
+                                          * moves[i].to */
+    const struct psti_coefs_move *moves; /* how kept coefficients are moved; NULL: all blocks are
+                                          * kept */
 };
 
 /* Stores coefficients 16 i .. 16 i + 15, or only those of blocks that are kept. A store of eight
- * may write beyond the kept ones, where the next one follows. */
+ * may write beyond the kept ones; the next store overwrites that. */
 INLINE void put(const struct places *p, uint32_t i, v32 values)
 {
     if (p->moves == NULL) {
@@ -105,7 +109,7 @@ INLINE v32 large_value(v32 value, v32 sixty_fourths, v32 negative)
     return _mm256_sub_epi16(_mm256_xor_si256(value, negative), negative);
 }
 
-/* Does the same with values up to 255 plus 64 * `more`. */
+/* Does the same for values up to 255 plus 64 * `more`. */
 INLINE void place_large(struct group v, struct group more, struct group negative,
                         const struct places *to)
 {
@@ -178,7 +182,7 @@ void TARGET psti_pli_coefs_avx2_read_ends(struct psti_coefs_unit *unit)
  * in all entries, and is updated. */
 INLINE v32 sum_up(v32 d, v32 *above_first)
 {
-    /* First difference of each row, in all its entries. */
+    /* The first difference of each row, copied to all entries of the row. */
     v32 first = _mm256_shuffle_epi8(d, _mm256_set1_epi16(0x0100));
     d = _mm256_add_epi16(d, _mm256_slli_si256(d, 2));
     d = _mm256_add_epi16(d, _mm256_slli_si256(d, 4));
@@ -276,7 +280,7 @@ INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, bool some)
             }
             place(v, bytes_of(signs), &to);
         }
-        if (some) /* writes zeros at least up to the next multiple of 64 */
+        if (some) /* entries after the kept ones are 0 at least up to the next multiple of 64 */
             memset(plane + unit->kept->n_k[k], 0, GROUP * sizeof *plane);
     }
     unit->bits.at = at;

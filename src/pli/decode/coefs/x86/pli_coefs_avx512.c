@@ -43,15 +43,15 @@ static void prepare(struct psti_pli_coefs_tables *tables)
 
 /* -- Order -- */
 
-/* A list of blocks and their ends. 64 entries after the list may be written. */
+/* A list of blocks with their ends and numbers. 64 entries after the list may be written. */
 struct blocks {
     uint8_t *ends;
     uint16_t *order;
     uint32_t n;
 };
 
-/* Appends those of 64 blocks whose bits are set. `low` and `high` are the numbers of the lower and
- * of the upper 32 blocks. */
+/* Appends to a list those of 64 blocks whose bits are set. `low` and `high` are the numbers of the
+ * lower and of the upper 32 blocks. */
 PSTI_ICL_INLINE void append(struct blocks *to, uint64_t lanes, __m512i ends, __m512i low,
                             __m512i high)
 {
@@ -156,8 +156,8 @@ PSTI_ICL_TARGET static void sort(struct psti_coefs_unit *unit)
 
 enum { SIXTEENTHS = PSTI_JPEG_SQUARES_MAX * PSTI_COEFS_SQUARE / 16 };
 
-/* Returns which of 32 blocks are wanted, by their numbers. The table of 192 words is looked up in
- * thirds. */
+/* Returns which of 32 blocks are wanted. `blocks` has their numbers. The table of 192 words is
+ * looked up in thirds. */
 PSTI_ICL_INLINE uint32_t wanted_of(const uint16_t table[SIXTEENTHS], __m512i blocks)
 {
     __m512i index = _mm512_srli_epi16(blocks, 4);

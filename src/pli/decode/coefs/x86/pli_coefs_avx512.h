@@ -41,11 +41,11 @@ PSTI_ICL_INLINE const struct psti_coefs_avx512_tables *coefs_tables(
 PSTI_ICL_INLINE __m512i load(const void *at) { return _mm512_loadu_si512(at); }
 PSTI_ICL_INLINE void store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
 
-/* These keep compilers from what makes a chain of instructions longer. `apart` and `mask_apart`
- * hide a value from gcc. It would merge a choice into the operands that it chooses from, or two
- * tests into one that waits for the other. clang does neither with masks. But it would take masks
- * to general registers and back for `&`, which mask_without does in mask registers, and it would
- * make words of a mask to subtract them instead of minus_one(). */
+/* These functions keep compilers from code that makes a chain of instructions longer. `apart` and
+ * `mask_apart` hide a value from gcc, which would merge a choice into the operands that it chooses
+ * from, or two tests into one that waits for both. clang does neither with masks. But clang would
+ * move masks to general registers and back for `&`, which mask_without does in mask registers, and
+ * it would make words of a mask to subtract them, instead of minus_one(). */
 PSTI_ICL_INLINE __m512i apart(__m512i v)
 {
 #if !defined(PST_SIMDE)

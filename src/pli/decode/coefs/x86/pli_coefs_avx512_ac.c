@@ -15,7 +15,8 @@
 
 enum { GROUP = PSTI_COEFS_SQUARE, LANES = PSTI_COEFS_LANES };
 
-/* The operands of a plane's contexts, by side. */
+/* What the contexts of a plane are computed from, by side, and the addresses of its tokens and of
+ * their g. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES];
     __m512i weights[3][2], bias[2], k;
@@ -32,7 +33,7 @@ struct loop {
     struct plane plane;
     struct psti_coefs_avx512_states states;
     __m512i bounds[COEFS_512_AC_BOUNDS], buckets[2], rows;
-    __m512i weigh; /* g by token */
+    __m512i weigh; /* the g of each token */
     const uint8_t *ends, *words;
     const struct sides *sides;
 };

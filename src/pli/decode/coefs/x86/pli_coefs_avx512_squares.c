@@ -44,8 +44,8 @@ PSTI_ICL_TARGET static __m256i step(struct psti_coefs_unit *unit, struct stream 
 
 /* -- Classes of ends -- */
 
-/* Returns the sums of the left and the right neighbours. A neighbour that is not in the square is
- * replaced by the other. */
+/* Returns for each position the sum of its left and its right neighbour. Where one is not in the
+ * square, the other counts twice. */
 PSTI_ICL_INLINE __m512i across(const struct psti_jpeg_square *q, __m512i classes)
 {
     const __m512i first = _mm512_set1_epi64(0xff);
@@ -55,7 +55,8 @@ PSTI_ICL_INLINE __m512i across(const struct psti_jpeg_square *q, __m512i classes
     return _mm512_add_epi8(_mm512_add_epi8(left, right), more);
 }
 
-/* Returns the sums of the neighbours above and below, with the same rule. */
+/* Returns for each position the sum of its neighbours above and below. Where one is not in the
+ * square, the other counts twice. */
 PSTI_ICL_INLINE __m512i along(const struct psti_jpeg_square *q, __m512i classes)
 {
     _Alignas(64) uint64_t above[8] = {1, 0, 1, 2, 3, 4, 5, 6}, below[8] = {1, 2, 3, 4, 5, 6, 7, 7};
@@ -71,7 +72,8 @@ PSTI_ICL_INLINE __m512i along(const struct psti_jpeg_square *q, __m512i classes)
 PSTI_ICL_INLINE __m512i find_contexts(const struct psti_jpeg_square *q, __m512i even)
 {
     __m512i sum = _mm512_add_epi8(across(q, even), along(q, even));
-    if (q->rows == 1 || q->columns == 1) /* two neighbours count twice, in place of the other two */
+    if (q->rows == 1 || q->columns == 1) /* the neighbours in the row or column count twice in place
+                                          * of the others */
         sum = _mm512_add_epi8(sum, sum);
     sum = _mm512_srli_epi16(_mm512_add_epi8(sum, _mm512_set1_epi8(2)), 2);
     return _mm512_min_epu8(_mm512_and_si512(sum, _mm512_set1_epi8(63)),

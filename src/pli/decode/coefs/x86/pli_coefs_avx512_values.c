@@ -13,7 +13,8 @@
 
 enum { GROUP = PSTI_COEFS_SQUARE, HALF = GROUP / 2 };
 
-/* Hands the next bits to the ones of `to`. Returns a mask of those whose bit is 1. */
+/* Hands the next raw bits to the ones of the mask `to`, in ascending order. Returns a mask of the
+ * ones whose bit is 1. */
 PSTI_ICL_INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
 {
     uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` stays in a register */
@@ -83,13 +84,14 @@ PSTI_ICL_TARGET void psti_pli_coefs_avx512_read_ends(struct psti_coefs_unit *uni
 
 /* -- DC -- */
 
-/* Returns in each 128-bit part the first of its eight values, in all its entries. */
+/* Returns a vector in which all eight values of each 128-bit part are the part's first value. */
 PSTI_ICL_INLINE __m512i first_of_rows(__m512i v)
 {
     return _mm512_shuffle_epi8(v, _mm512_set1_epi16(0x0100));
 }
 
-/* Returns for each part the sum of the parts up to and including it. */
+/* Returns a vector in which each 128-bit part is the sum of the parts of v up to and including
+ * it. */
 PSTI_ICL_INLINE __m512i sum_rows(__m512i v)
 {
     const __m512i zero = _mm512_setzero_si512();
@@ -191,11 +193,11 @@ PSTI_ICL_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64
     got[0] = _pdep_u64(next, to[0]);
     if (sum > 64) {
 #pragma GCC unroll 4
-        for (int i = 1; i < KINDS; i++) /* no load waits for another */
+        for (int i = 1; i < KINDS; i++) /* no load waits for the result of another */
             got[i] = _pdep_u64(psti_pli_coefs_peek_at(bits, at + before[i]), to[i]);
     } else {
 #pragma GCC unroll 4
-        for (int i = 1; i < KINDS; i++) /* if 64 bits are before a kind, it has none itself */
+        for (int i = 1; i < KINDS; i++) /* if before[i] is 64, to[i] is 0 */
             got[i] = _pdep_u64(next >> (before[i] & 63), to[i]);
     }
     return sum;
@@ -253,7 +255,7 @@ PSTI_ICL_INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, b
             v = _mm512_mask_sub_epi8(v, got[0], zero, v);
             put_bytes(values, v, lanes, some);
         }
-        if (some) /* writes zeros at least up to the next multiple of 64 */
+        if (some) /* entries after the kept ones are 0 at least up to the next multiple of 64 */
             memset(plane + unit->kept->n_k[k], 0, GROUP * sizeof *plane);
     }
     unit->bits.at = at;

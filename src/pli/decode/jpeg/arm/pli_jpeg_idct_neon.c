@@ -45,7 +45,7 @@ INLINE bool is_all(uint16x8_t mask) { return vminvq_u16(mask) == UINT16_MAX; }
 
 /* -- Transforms -- */
 
-/* The factors, and the numbers of their lanes in two vectors. */
+/* The factors of the transform. Multiplications name a factor by its number. */
 static const int16_t factors[16] = {11363,  9633,  6437,  2260,   10703,  4433, -10704,
                                     -10703, -2259, -6436, -11362, -11363, 2261};
 enum {
@@ -71,7 +71,7 @@ INLINE struct factors load_factors(void)
     return (struct factors){vld1q_s16(factors), vld1q_s16(factors + 8)};
 }
 
-/* The sums of 8 lanes. */
+/* The sums of 8 lanes, 32 bits each. */
 struct sums {
     int32x4_t lo, hi;
 };

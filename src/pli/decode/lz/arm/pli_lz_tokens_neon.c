@@ -15,7 +15,7 @@
 
 enum { LANES = 8, EIGHTS_MAX = PSTI_LZ_LANES_MAX / LANES };
 
-/* Returns byte i of eight lanes' bytes. The first lane's is the lowest. */
+/* Returns byte i of eight bytes, one for each lane, with lane 0's the lowest. */
 #define BYTE_OF(bytes, i) (uint8_t)((bytes) >> (8 * (i)))
 
 /* The states of eight lanes. */
@@ -26,7 +26,7 @@ struct eight {
 /* Returns the number of steps in which all lanes are active. */
 static uint32_t full_steps(struct psti_pli_lz_share share, uint32_t n_lanes)
 {
-    uint32_t others = (n_lanes - 1) * share.per_lane; /* things of all lanes but the last */
+    uint32_t others = (n_lanes - 1) * share.per_lane; /* symbols of all lanes but the last */
     return share.n > others ? share.n - others : 0;
 }
 
@@ -40,7 +40,7 @@ PSTI_NEON_INLINE void store_eight(uint32_t *x, struct eight v)
     vst1q_u32(x + 4, v.x[1]);
 }
 
-/* Sets *entry to the entry of the table at `place`. Returns its symbol. */
+/* Sets *entry to the table's entry for `place`. Returns the symbol of the entry. */
 PSTI_NEON_INLINE uint64_t look_up(const uint8_t *table, uint32_t place, uint32_t *entry)
 {
     *entry = psti_load_u32(table + 4 * (size_t)place);

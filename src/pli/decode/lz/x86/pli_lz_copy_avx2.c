@@ -29,13 +29,13 @@ LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
     __m128i before = _mm_loadu_si128((const __m128i *)(const void *)(to - distance));
     __m256i pattern = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(before),
                                           _mm256_loadu_si256((const __m256i *)(const void *)order));
-    size_t step = WIDE - (order[WIDE - 1] + 1u) % distance; /* whole repetitions */
+    size_t step = WIDE - (order[WIDE - 1] + 1u) % distance; /* whole repetitions only */
     for (size_t i = 0; i < nbytes; i += step)
         _mm256_storeu_si256((__m256i *)(void *)(to + i), pattern);
 }
 
-/* Returns a bit for each of the WIDE / P pixels that the next one differs from, at the number of
- * the pixel's first byte. */
+/* Compares each of the WIDE / P pixels with the next one. Returns a bit for each that differs, at
+ * the number of the pixel's first byte. */
 LZ_INLINE static inline uint32_t edges_of(const uint8_t *from, const uint32_t P)
 {
     __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)from);

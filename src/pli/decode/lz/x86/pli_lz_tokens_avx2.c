@@ -26,13 +26,13 @@ enum { LANES = 8, VECTORS_MAX = PSTI_LZ_LANES_MAX / LANES };
 
 INLINE static inline __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-/* Steps begin .. end - 1, in which the first `active` lanes decode. */
+/* The steps begin .. end - 1 of a loop, in which the first `active` lanes decode. */
 struct phase {
     uint32_t begin, end, active;
 };
 
-/* Splits the steps into two phases. All lanes that have things to decode have equally many, except
- * the last of them, which may have fewer. */
+/* Splits the steps into two phases. All lanes that decode anything have equally many symbols,
+ * except the last of these lanes, which may have fewer and is idle in the second phase. */
 static void phases_of(struct psti_pli_lz_share share, struct phase phases[2])
 {
     uint32_t last = share.n > 0 ? (share.n - 1) / share.per_lane : 0;
@@ -48,7 +48,7 @@ INLINE static inline __m256i lanes_of(uint32_t active, uint32_t v)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)active - (int)(LANES * v)), lanes);
 }
 
-/* The states, and masks of the lanes that decode. */
+/* The states of all lanes, masks of the lanes that decode, and the next word. */
 struct vectors {
     __m256i x[VECTORS_MAX], active[VECTORS_MAX];
     const uint8_t *words;
@@ -69,7 +69,7 @@ INLINE static inline void store_states(const struct vectors *s, struct psti_lz_l
         _mm256_storeu_si256((void *)(lanes->x + LANES * v), s->x[v]);
     lanes->words = s->words;
 }
-/* Returns whether all lanes certainly find the words for `n_symbols` each. Words are loaded 16
+/* Returns whether enough words are left for `n_symbols` symbols in each lane. Words are loaded 16
  * bytes at once. */
 INLINE static inline bool has_words(const struct vectors *s, const struct psti_lz_lanes *lanes,
                                     uint32_t n_symbols, const uint32_t n_vectors)
@@ -77,8 +77,8 @@ INLINE static inline bool has_words(const struct vectors *s, const struct psti_l
     return (size_t)(lanes->end - s->words) >= 2 * n_symbols * LANES * n_vectors + 16;
 }
 
-/* Decodes the next symbols of vector v. `tables` has for each lane where its table begins, in
- * entries from `memory`. */
+/* Decodes the next symbol of each lane of vector v. `tables` has for each lane where its table
+ * begins, counted in entries from `memory`. */
 INLINE static inline __m256i next_symbols(struct vectors *s, uint32_t v, const uint8_t *memory,
                                           __m256i tables, const uint32_t log2)
 {
@@ -100,7 +100,8 @@ INLINE static inline __m256i next_symbols(struct vectors *s, uint32_t v, const u
     return _mm256_and_si256(entries, _mm256_set1_epi32(255));
 }
 
-/* Returns by context where the tables begin, in entries from `memory`, as a vector for look-ups. */
+/* Returns, as a vector for look-ups by context, where the tables begin, counted in entries from
+ * `memory`. */
 INLINE static inline __m256i offsets_of(const uint8_t *memory, const uint8_t *const *tables,
                                         uint32_t n)
 {
@@ -260,7 +261,8 @@ TARGET static uint32_t decode_symbols(struct psti_lz_lanes *lanes, const uint8_t
 }
 
 /* Decodes pixels as long as many words are left. Returns the number of the step after the last one.
- * Stores have 4 bytes: a lane's next pixels overwrite the bytes that are too many. */
+ * Stores have 4 bytes; the bytes that a pixel does not have are overwritten by the lane's next
+ * pixels. */
 INLINE static inline uint32_t some_pixels(struct psti_lz_lanes *lanes,
                                           const struct psti_lz_pixels_to *to, uint32_t per_lane,
                                           struct phase phase, const uint32_t n_vectors)

@@ -17,8 +17,8 @@
 /* Groups
  * ------------------------------------------------------------------------------------- */
 
-/* The operands that unpack a group of a width. `shuffle` moves the bytes that hold a residual into
- * its lane. `align` moves the residual to the lane's top. */
+/* What unpacks a group of one width. `shuffle` moves the bytes that hold a residual into its lane.
+ * `align` moves the residual to the lane's top. */
 struct group_u8 {
     uint8_t shuffle[16];
     int16_t align[8];
@@ -70,12 +70,12 @@ PSTI_NEON_INLINE struct row_u8 sum_row_u8(struct row_u8 v)
 
 struct width_state {
     const uint8_t *strings;
-    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* the cursors of the runs */
+    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* at: the next bit of each run */
     uint8x16_t above, widest;
     uint64x2_t offset;
 };
 
-/* Returns 0xFF for each bit of `bits` that is set, else 0. */
+/* Returns a byte for each bit of `bits`: 0xFF if the bit is set, else 0. */
 PSTI_NEON_INLINE struct row_u8 spread(uint64_t bits)
 {
     const uint8x16_t each = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
@@ -97,7 +97,8 @@ PSTI_NEON_INLINE struct row_u8 deal(struct width_state *s, uint32_t r, struct ro
     struct row_u8 minus_count = sum_row_u8(m), out;
 #pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
-        /* The n-th byte has -n; its bit is number n - 1, which is ~-n. */
+        /* The n-th byte of `m` that is 0xFF has -n here. Its bit of the run is number n - 1, which
+         * is ~-n. */
         uint8x16_t c = minus_count.v[q];
         uint8x16_t byte = vqtbl1q_u8(bits, vshrq_n_u8(vmvnq_u8(c), 3));
         int8x16_t to_top = vreinterpretq_s8_u8(vandq_u8(c, vdupq_n_u8(7))); /* 7 - (~c & 7) */
@@ -114,7 +115,8 @@ PSTI_NEON_INLINE bool has_any(struct row_u8 m)
     return vmaxvq_u8(any) != 0;
 }
 
-/* Returns d_i of 8 rows of groups. `m1` has their bits of M1, one byte for each row. */
+/* Returns d_i of 8 rows of groups. `m1` has the bits of M1 for these groups, one byte for each
+ * row. */
 PSTI_NEON_INLINE struct row_u8 read_steps(struct width_state *s, uint64_t m1)
 {
     struct row_u8 m = spread(m1), steps, sign;
@@ -137,7 +139,8 @@ PSTI_NEON_INLINE struct row_u8 read_steps(struct width_state *s, uint64_t m1)
     return steps;
 }
 
-/* Stores the widths of two rows, and the places that follow from them. */
+/* Stores the widths of the groups of two rows, and the groups' places that follow from the
+ * widths. */
 PSTI_NEON_INLINE void store_widths(struct width_state *s, uint8x16_t steps, uint32_t row,
                                    struct psti_packed_work *work)
 {
@@ -156,8 +159,8 @@ PSTI_NEON_INLINE void store_widths(struct width_state *s, uint8x16_t steps, uint
     s->offset = vdupq_laneq_u64(end, 1);
 }
 
-/* Returns `bits`, which are 8 rows of `n` bits, with one byte for each row. Rows from `n_rows` on
- * are 0. */
+/* Spreads `bits`, which are 8 rows of `n` bits without gaps, to one byte for each row. Rows from
+ * `n_rows` on are 0. */
 PSTI_NEON_INLINE uint64_t byte_a_row(uint64_t bits, uint32_t n, uint32_t n_rows)
 {
     uint64_t out = bits;
@@ -238,8 +241,8 @@ PSTI_NEON_INLINE struct row_u8 unpack_row_u8(const uint8_t *data, const uint8_t 
                                              const uint8_t *within)
 {
     const uint8x16_t first = vcombine_u8(vdup_n_u8(0), vdup_n_u8(1));
-    /* Widths less 8, which are negative: how far residuals have to move down to the bottom of a
-     * byte. */
+    /* The widths less 8. They are negative, so that the shift goes to the right: it moves residuals
+     * from the top of a byte to its bottom. */
     uint8x16_t down = vcombine_u8(vsub_u8(vld1_u8(widths), vdup_n_u8(8)), vdup_n_u8(0));
     struct row_u8 v;
 #pragma GCC unroll 4
@@ -266,7 +269,8 @@ PSTI_NEON_INLINE uint8x16_t add_taps8(uint8x16_t v, const uint8_t *r0, const uin
     return vaddq_u8(v, vreinterpretq_u8_s8(sum));
 }
 
-/* Returns the smoothed row above. `last` is a mask of the last column, which is always there. */
+/* Returns the row above after smooth() of section 4.5. `last` is a mask of the last column, which
+ * the row always has. */
 PSTI_NEON_INLINE struct row_u8 smooth_row_u8(struct row_u8 u, struct row_u8 last)
 {
     uint8x16_t before = vdupq_laneq_u8(u.v[0], 0);

@@ -22,10 +22,10 @@ INLINE void store(void *p, __m256i v) { _mm256_storeu_si256(p, v); }
 /* Pairs of groups
  * ------------------------------------------------------------------------------------- */
 
-/* The operands that unpack two groups of widths a and b, which follow one another; each group goes
- * to one half. `shuffle` moves the two bytes that hold a residual into its 16-bit lane. `align`
- * moves the residual to the lane's top. The upper half of the product with `scale` is the residual
- * with its sign. */
+/* What unpacks two groups of widths a and b, which follow one another, each into one half of a
+ * vector. `shuffle` moves the two bytes that hold a residual into its 16-bit lane. `align` moves
+ * the residual to the lane's top. The upper half of the product with `scale` is the residual with
+ * its sign. */
 struct pair {
     uint8_t shuffle[32];
     uint16_t align[16], scale[16];
@@ -75,12 +75,12 @@ INLINE __m256i sum_quarters(__m256i v, bool is_bytes)
 
 struct width_state {
     const uint8_t *strings;
-    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* the cursors of the runs */
+    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* at: the next bit of each run */
     __m256i above, widest, offset;
 };
 
-/* Returns in `steps` the d_i of 8 rows. `groups` has a bit for each of 64 places that has a group.
- * The bits of these groups begin at bit `at` of M1. */
+/* Sets `steps` to the d_i of 8 rows of groups. `groups` has a bit for each of 64 places that has a
+ * group. The bits of these groups begin at bit `at` of M1. */
 INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m256i steps[2])
 {
     const __m256i one = _mm256_set1_epi8(1);
@@ -104,7 +104,8 @@ INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m2
     }
 }
 
-/* Stores the widths of four rows, and the places and operands that follow from them. */
+/* Stores the widths of the groups of four rows, and the places and operands that follow from the
+ * widths. */
 INLINE void store_widths(struct width_state *s, __m256i steps, uint32_t row,
                          struct psti_packed_work *work)
 {
@@ -112,7 +113,7 @@ INLINE void store_widths(struct width_state *s, __m256i steps, uint32_t row,
     s->above = _mm256_permute4x64_epi64(w, 0xFF);
     s->widest = _mm256_max_epu8(s->widest, w);
     store(work->widths[row], w);
-    __m256i pair = _mm256_maddubs_epi16(w, _mm256_set1_epi16(0x0109)); /* 9 a + b */
+    __m256i pair = _mm256_maddubs_epi16(w, _mm256_set1_epi16(0x0109)); /* 9 a + b, of each pair */
     store(work->tables[row], _mm256_mullo_epi16(pair, _mm256_set1_epi16(sizeof(struct pair))));
     __m256i within = _mm256_slli_epi64(w, 8);
     within = _mm256_add_epi8(within, _mm256_slli_epi64(within, 8));
@@ -201,13 +202,13 @@ INLINE __m256i unpack_pair_u8(const uint8_t *data, uint32_t table)
     return _mm256_mulhi_epi16(_mm256_mullo_epi16(v, load(pair->align)), load(pair->scale));
 }
 
-/* The terms that are added to the residuals of a plane: none; those of one tap or of two taps,
- * which fit a byte; or those of any taps. */
+/* The kinds of terms that taps add to the residuals of a plane: no terms; terms of one tap or of
+ * two taps, which fit a byte; or terms of any taps. */
 enum taps { NO_TAPS, ONE_TAP, TWO_TAPS, LARGE_TAPS, N_TAPS };
 
 struct taps_u8 {
-    /* Residuals of planes 0 and 1, 16 bits each; with ONE_TAP only r0, of the plane that has the
-     * tap. */
+    /* Residuals of planes 0 and 1, 16 bits each. With ONE_TAP r0 has those of the plane that the
+     * tap refers to, and r1 is not used. */
     const uint8_t *r0, *r1;
     __m256i a, b; /* the taps; with ONE_TAP only a, times 1 << 10 */
 };
@@ -271,7 +272,8 @@ INLINE struct row_u8 sum_row_u8(struct row_u8 v)
     return (struct row_u8){v.a, _mm256_add_epi8(v.b, _mm256_permute2x128_si256(b, b, 0x08))};
 }
 
-/* Returns the smoothed row above. `first` and `last` are masks of the first and the last column. */
+/* Returns the row above after smooth() of section 4.5. `first` and `last` are masks of the first
+ * and the last column. */
 INLINE struct row_u8 smooth_row_u8(struct row_u8 u, __m256i first, struct row_u8 last)
 {
     const __m256i ones = _mm256_set1_epi8((char)0xFF);
@@ -307,7 +309,8 @@ struct plane_u8 {
     const struct psti_packed *unit;
     struct psti_packed_work *work;
     uint32_t number;
-    uint8_t *saved; /* memory for the residuals if later planes have taps of them, else NULL */
+    uint8_t *saved; /* where the plane's residuals are stored if later planes have taps that refer
+                     * to them, else NULL */
     struct taps_u8 taps;
     struct row_u8 last; /* 255 in the last column */
 };
@@ -318,7 +321,7 @@ INLINE struct row_u8 rows_u8(const struct plane_u8 *plane, size_t begin, size_t 
                              struct row_u8 u, enum psti_packed_predictor predictor, enum taps kind)
 {
     const struct psti_packed_work *work = plane->work;
-    /* These are copies, so that the compiler knows that the loop's stores do not change them. */
+    /* The copies tell the compiler that the loop's stores do not change these values. */
     const struct psti_packed unit = {.data = plane->unit->data,
                                      .data_nbytes = plane->unit->data_nbytes};
     const struct taps_u8 taps = plane->taps;
@@ -554,7 +557,7 @@ TARGET static void rebuild_u16(const struct psti_packed *unit, uint32_t p,
     for (uint32_t y = 0; y < unit->height; y += 16) {
         uint32_t begin = y ? y : 1, end = unit->height - y < 16 ? unit->height : y + 16;
         switch ((enum psti_packed_predictor)unit->planes[p].predictor[y >> 4]) {
-        case PSTI_PACKED_CONSTANT: /* coded planes never have this one */
+        case PSTI_PACKED_CONSTANT: /* not a predictor of coded planes */
         case PSTI_PACKED_LEFT:
             u = rows_u16(unit, p, work, begin, end, u, PSTI_PACKED_LEFT);
             break;

@@ -25,19 +25,19 @@ PSTI_ICL_INLINE __m512i load_to(uint64_t places, const void *p)
 
 struct width_state {
     const uint8_t *strings;
-    const uint8_t *steps; /* the d_i that are not 0, beginning with the next one */
+    const uint8_t *steps; /* the next one of the d_i that are not 0 */
     __m512i above, widest;
 };
 
-/* Writes the sizes of all groups that have a bit in run `r`, which is M2 or a later run; for M2
- * with their signs. `below` are the sizes that the next run gave. So each run is read once, the
- * last one first, and none of its bits waits for the place of another. */
+/* Writes the sizes of all groups that have a bit in run `r`, which is M2 or a later run. In the
+ * case of M2 it also applies their signs. `below` holds the sizes that the next run gave. So each
+ * run is read once, the last one first, and none of its bits waits for the place of another. */
 PSTI_ICL_INLINE void read_run(const struct psti_packed *unit, const uint8_t *strings, uint32_t r,
                               const uint8_t *below, uint8_t *out)
 {
     const __m512i one = _mm512_set1_epi8(1);
     uint32_t at = unit->runs.begin[r], end = unit->runs.begin[r + 1], sign = unit->runs.begin[1];
-    bool is_last = r + 1 == unit->runs.n; /* the last run is all 0 */
+    bool is_last = r + 1 == unit->runs.n; /* the last run has no ones */
     for (; at < end; at += 64, sign += 64, out += 64) {
         __m512i v = _mm512_setzero_si512();
         if (!is_last) {
@@ -52,7 +52,8 @@ PSTI_ICL_INLINE void read_run(const struct psti_packed *unit, const uint8_t *str
     }
 }
 
-/* Returns all d_i that are not 0. The runs write two buffers by turns. */
+/* Returns all d_i that are not 0. The results of one run and of the next one are in two buffers by
+ * turns. */
 PSTI_ICL_INLINE const uint8_t *read_all_steps(const struct psti_packed *unit,
                                               const uint8_t *strings, struct psti_packed_work *work)
 {
@@ -84,8 +85,9 @@ PSTI_ICL_INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t 
     return steps;
 }
 
-/* Stores the widths of eight rows, and what follows from them except the rows' offsets: rows are
- * read one after the other, which gives the offsets. Returns the rows' numbers of bytes. */
+/* Stores the widths of the groups of eight rows, and all that follows from the widths except the
+ * rows' offsets. (Rows are read one after the other, which gives the offsets.) Returns the rows'
+ * numbers of bytes. */
 PSTI_ICL_INLINE __m512i store_widths(struct width_state *s, __m512i steps, uint32_t row,
                                      struct psti_packed_work *work)
 {
@@ -151,7 +153,7 @@ PSTI_ICL_TARGET static enum psti_packed_verdict widths_avx512(struct psti_packed
 /* Rows
  * ------------------------------------------------------------------------------------- */
 
-/* Tables for unpacking, by width modulo 8, with 8 bytes for each width. */
+/* Tables for unpacking. An entry has 8 bytes and is found by the width modulo 8. */
 struct lookup {
     uint8_t shift[8][8]; /* the bit of the group at which residual k begins */
     /* The matrix that repeats the residual's highest bit in the bits above it. */
@@ -200,7 +202,7 @@ PSTI_ICL_INLINE __m512i sum_row(__m512i v)
     v = _mm512_add_epi8(v, _mm512_slli_epi64(v, 8));
     v = _mm512_add_epi8(v, _mm512_slli_epi64(v, 16));
     v = _mm512_add_epi8(v, _mm512_slli_epi64(v, 32));
-    /* The totals of the groups before each group, and then their sum. */
+    /* The totals of the groups before each group, then the sums of these totals. */
     __m512i before = _mm512_maskz_permutexvar_epi8(0x7F3F1F0F07030100, last, v);
     before = _mm512_sad_epu8(before, _mm512_setzero_si512());
     return _mm512_add_epi8(v, _mm512_shuffle_epi8(before, first));
@@ -242,7 +244,7 @@ PSTI_ICL_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
                             bool keeps, bool sums, enum taps kind)
 {
     const struct psti_packed_plane *plane = &given->planes[p];
-    /* This is a copy, so that the compiler knows that the loop's stores do not change it. */
+    /* The copy tells the compiler that the loop's stores do not change these values. */
     const struct psti_packed unit = {.data = given->data, .data_nbytes = given->data_nbytes};
     const int a = plane->tap[0], b = plane->tap[1];
     const __m512i a4 = _mm512_set1_epi16((int16_t)(4 * a));
@@ -251,12 +253,12 @@ PSTI_ICL_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
     const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[1];
     uint8_t *residuals = work->residuals[p], *out = work->planes[p];
     struct psti_pli_ahead ahead = psti_pli_ahead(given->unit, p, begin);
-    /* Bytes of the next unit. */
+    /* Where the bytes of the next unit begin. */
     const uintptr_t next = (uintptr_t)given->unit->bytes + given->unit->nbytes;
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
         psti_pli_ask(&ahead, 64);
-        /* The next unit's checksum will read them soon. */
+        /* The next unit's checksum will read these bytes soon. */
         __builtin_prefetch((const void *)(next + 32 * row));
         __m512i v = unpack_row(psti_pli_packed_data_at(&unit, work, at), work->widths[row],
                                work->places[row]);
@@ -317,9 +319,9 @@ PSTI_ICL_TARGET static void rebuild_avx512(const struct psti_packed *unit, uint3
 /* Samples
  * ------------------------------------------------------------------------------------- */
 
-/* The rows of a plane, made one after the other. For all predictors the row above contributes an
- * average (rounded up) of a sample of it and of the average (rounded down) of two other samples of
- * it. `self`, `left` and `right` are the columns of these samples. */
+/* The state of a plane whose rows are made one after the other. All predictors average (rounding
+ * up) one sample of the row above and the average (rounded down) of two other samples of that row.
+ * `self`, `left` and `right` are the columns of these samples. */
 struct chain {
     __m512i u, self, left, right;
     const struct psti_packed_plane *plane;
@@ -350,7 +352,7 @@ PSTI_ICL_INLINE void next_row(struct chain *c, __m512i added)
     __m512i left = _mm512_permutexvar_epi8(c->left, c->u);
     __m512i right = _mm512_permutexvar_epi8(c->right, c->u);
     __m512i self = _mm512_permutexvar_epi8(c->self, c->u);
-    /* (left ^ right) & 1 is what the average was rounded up by. */
+    /* The average of left and right was rounded up by (left ^ right) & 1; this takes it back. */
     __m512i up = _mm512_ternarylogic_epi64(left, right, _mm512_set1_epi8(1), 0x28);
     __m512i beside = _mm512_sub_epi8(_mm512_avg_epu8(left, right), up);
     c->u = _mm512_add_epi8(added, _mm512_avg_epu8(beside, self));
@@ -370,8 +372,8 @@ PSTI_ICL_INLINE void store_pixels(const struct chain *g, const struct chain *r,
 }
 
 /* Makes the samples of one plane or of three, whose chains run side by side. If `part` is not NULL,
- * writes the part's pixels and no samples; rows have 64 pixels if `whole`. The chains leave time
- * for storing pixels. */
+ * writes the part's pixels and no samples; rows have 64 pixels if `whole`. While the processor
+ * waits for the chains, it can store pixels. */
 PSTI_ICL_INLINE void finish_planes(const struct psti_packed *unit, struct psti_packed_work *work,
                                    const uint32_t *planes, bool three,
                                    const struct psti_pli_part *part, bool whole)

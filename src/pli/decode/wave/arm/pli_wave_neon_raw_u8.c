@@ -11,15 +11,16 @@
 #if defined(PSTI_NEON)
 #include <string.h>
 
-/* Tables by the lower four bits of an activity, unless their comments say otherwise. */
+/* Look-up tables. Their index is the lower four bits of an activity, unless their comments say
+ * otherwise. */
 struct raw_tables {
     uint8x16_t first_bits, second_bits, bases;
-    /* Points of tokens 1 to 10. `sides` gives d = a + b of q (nth in docs/format-pli.md, 5.4), and
-     * 0 from 128 on. `triangles` gives d (d - 1) / 2 of d. The base of token 0 is 255 and so is
-     * triangles[0], so that a and b are 0. */
+    /* The points of tokens 1 to 10. `sides` gives the sum d = a + b of a point, by q (nth in
+     * docs/format-pli.md, 5.4), and 0 from q = 128 on. `triangles` gives d (d - 1) / 2, by d. The
+     * base of token 0 is 255 and so is triangles[0], so that a and b are 0. */
     uint8x16x4_t sides[2];
     uint8x16x2_t triangles;
-    uint8x16_t cosines, sines; /* by the number of turns, modulo 4 */
+    uint8x16_t cosines, sines; /* by the number of right angles, modulo 4 */
 };
 
 static void open_raw_tables(struct raw_tables *t)
@@ -38,7 +39,7 @@ static void open_raw_tables(struct raw_tables *t)
     t->bases = vld1q_u8(bases);
     t->triangles = vld1q_u8_x2(triangles);
     t->cosines = vld1q_u8(cosines);
-    t->sines = vextq_u8(t->cosines, t->cosines, 15); /* the cosines of one turn less */
+    t->sines = vextq_u8(t->cosines, t->cosines, 15); /* the cosines of one right angle less */
 }
 
 /* Takes the next `n` bits of 16 lanes, at most 8 for each lane. The bits begin at bit number `*at`,
@@ -57,7 +58,7 @@ PSTI_NEON_INLINE uint8x16_t take_bits(uint8x16_t n, const uint8_t *bytes, uint64
     return vbicq_u8(bits, vshlq_u8(vdupq_n_u8(255), vreinterpretq_s8_u8(n)));
 }
 
-/* The points of 16 lanes. */
+/* The points (a, b) of 16 lanes. */
 struct points {
     uint8x16_t a, b;
 };
@@ -106,7 +107,7 @@ PSTI_NEON_INLINE struct points add_second(const struct raw_tables *t, uint8x16_t
 PSTI_NEON_INLINE struct points turn_points(const struct raw_tables *t, struct points p,
                                            uint8x16_t first)
 {
-    /* Counts modulo 4, because the tables repeat after 4. */
+    /* The number of right angles counts modulo 4, because the tables repeat after 4. */
     uint8x16_t turns = vandq_u8(first, vdupq_n_u8(15));
     uint8x16_t c = vqtbl1q_u8(t->cosines, turns), s = vqtbl1q_u8(t->sines, turns);
     return (struct points){vmlsq_u8(vmulq_u8(p.a, c), p.b, s), vmlaq_u8(vmulq_u8(p.a, s), p.b, c)};

@@ -121,11 +121,11 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                               struct lane_filters *f)
 {
     v32 x = columns_of(t);
-    (void)taps; /* filters with taps cost next to nothing more */
+    (void)taps; /* no shorter code for filters without taps: taps cost next to nothing more */
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
-        /* Bits 4 and 5 of x are the column of blocks. Bit 6 or 7 is set if x is negative: the lane
-         * is in the rear band. */
+        /* Bits 4 and 5 of x are the column of blocks. If x is negative, bit 6 or 7 is set, and the
+         * lane is in the rear band. */
         uint8x16_t block = vandq_u8(vshrq_n_u8(x.v[i], 4), vdupq_n_u8(7));
 #pragma GCC unroll 9
         for (int k = 0; k < N_COEFFICIENTS; k++)

@@ -19,38 +19,39 @@ enum { PAIRS = PSTI_PLI_WAVE_PAIRS, HALF = WAVE_LANES / 2 };
  * registers. */
 struct states {
     v32 low, high;
-    /* Activities of the next step's neighbours: gL, gLL; gU, gUL; gUU, gUUR. above_2_right still
-     * has values right of the row's last pair. */
+    /* The activities of the next step's neighbours: gL, gLL; gU, gUL; gUU, gUUR. above_2_right
+     * still has values from right of the row's last pair, which do not count. */
     v32 left, far_left, above, above_left, above_2, above_2_right;
     const uint8_t *words;
 };
 
 struct stream {
     struct states states;
-    const uint8_t *end; /* end of the words */
+    const uint8_t *end; /* end of the unit's words */
     struct psti_pli_wave_memory *memory;
-    size_t delay; /* bytes from a row of a plane to the row of the next plane at the same place */
+    size_t delay; /* bytes from a row of a plane to the same row of the next plane */
     uint8_t width;
-    uint8x16x2_t near; /* contexts of energies < 32 */
-    uint8x16_t far;    /* contexts of other energies, by energy / 16 */
+    uint8x16x2_t near; /* contexts of energies below 32, by energy */
+    uint8x16_t far;    /* contexts of the other energies, by energy / 16 */
     const struct psti_pli_wave_bounds *bounds;
     struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
-/* Facts about 32 steps, from step 32 k - 1 on. The steps after each of these are in band k, which
- * `front` begins while the band before ends. */
+/* What 32 steps have in common, from step 32 k - 1 on. The steps after each of them are in band k.
+ * `front` begins band k, while the band before it ends. */
 struct block {
     struct psti_pli_wave_shape shape;
-    uint8x16_t not_first;      /* 0 in lane 0 if the front begins a plane, else 255 */
+    uint8x16_t not_first;      /* 0 in lane 0 if the band that begins is the first one of its plane,
+                                * else 255 */
     uint8x16_t not_first_2[2]; /* the lanes that have pairs two rows up; [1] is for the last step */
-    /* `own`: the extra term is gLL in all lanes; `cross`: it is g1 in all lanes
+    /* own: all lanes have gLL as the extra term of their energy. cross: all lanes have g1
      * (docs/format-pli.md, 5.6). */
     bool own, cross;
 };
 
 /* -- Contexts -- */
 
-/* Returns a mask of the lanes in the front band. It is one lane less than in the next step, which
+/* Returns a mask of the lanes in the front band. It has one lane less than in the next step, which
  * is step `next` % 32 of its band. */
 PSTI_NEON_INLINE v32 lanes_in_front(uint32_t next)
 {
@@ -81,15 +82,15 @@ PSTI_NEON_INLINE v32 contexts(const struct stream *s, v32 e)
 {
     v32 c;
 #pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) /* one of the two look-ups gives 0 */
+    for (int i = 0; i < 2; i++) /* the look-up whose table does not have the index gives 0 */
         c.v[i] = vorrq_u8(vqtbl1q_u8(s->far, vshrq_n_u8(e.v[i], 4)), vqtbl2q_u8(s->near, e.v[i]));
     return c;
 }
 
 /* -- States and bytes -- */
 
-/* The bounds of each lane's slot. The lane's token begins above `below`, and the next token begins
- * above `above`. `below` wraps: 255 is below slot 0. */
+/* The bounds between which each lane's slot lies. The lane's token begins above `below`, and the
+ * next token begins above `above`. `below` wraps around: 255 is below slot 0. */
 struct found {
     v32 below, above, activities;
 };
@@ -155,7 +156,7 @@ PSTI_NEON_INLINE v32 take_bytes(const uint8_t **words, v32 empty)
     uint8x16_t second = counts_up_to(empty.v[1]);
     second = vaddq_u8(second, vdupq_laneq_u8(first, 15));
     *words += vgetq_lane_u8(second, 15);
-    /* `empty` is -1, which makes these sums the counts before each lane. */
+    /* `empty` is -1, so that these sums are the counts up to the lane before each lane. */
     return (v32){{vqtbl1q_u8(next.val[0], vaddq_u8(first, empty.v[0])),
                   vqtbl2q_u8(next, vaddq_u8(second, empty.v[1]))}};
 }
@@ -192,8 +193,8 @@ PSTI_NEON_INLINE v32 run_states(const struct stream *s, const struct block *b, s
 
 /* -- Steps -- */
 
-/* Updates the neighbours with the activities `g` of the step. `cut` is 0 in the lane, of this half,
- * that ends its row and begins another in the next step. */
+/* Updates the neighbours of one half of the lanes with the activities `g` of the step. `cut` is 0
+ * in the lane of this half that ends its row and begins another in the next step. */
 PSTI_NEON_INLINE void keep_neighbours(const struct block *b, struct states *x, v32 g,
                                       uint8x16_t cut, int half, bool last)
 {
@@ -217,7 +218,8 @@ PSTI_NEON_INLINE void run_half(const struct stream *s, const struct block *b, st
 {
     uint8_t *row = s->memory->tokens[WAVE_BEFORE + next - 1].lanes;
     const uint8_t *cuts = psti_pli_wave_all_but_one + 31;
-    const uint8_t *words_end = s->end + 1; /* a unit whose words reach this far is damaged */
+    const uint8_t *words_end = s->end + 1; /* if the words reach beyond this address, the unit is
+                                            * damaged */
     for (uint32_t i = 0; i < HALF; i += 2) {
 #pragma GCC unroll 2
         for (uint32_t j = i; j < i + 2; j++) {
@@ -251,8 +253,8 @@ static struct block block_at(const struct stream *s, const struct psti_pli_wave_
     const struct psti_pli_wave_band *front = b.shape.front;
     b.own = front->third[0] == 0 && front[-1].third[0] == 0;
     b.cross = front->doubled[0] != 0 && front[-1].doubled[0] != 0;
-    /* The values of two rows up are read in the next two steps. Lane 1 enters a band one step after
-     * lane 0. */
+    /* The next two steps read the values of two rows up. Lane 1 enters a band one step after lane
+     * 0. */
     b.not_first = vld1q_u8(front->not_first);
     uint8x16_t of_1 = front->not_first[0] == 0 ? all_but_1 : vdupq_n_u8(255);
     b.not_first_2[0] = vandq_u8(of_1, b.not_first);
@@ -275,7 +277,7 @@ static void open_tables(struct stream *s, const struct psti_pli_wave_bounds *bou
 {
     const uint8_t *bucket = psti_pli_wave_bucket[0];
     uint8_t far[16] = {0};
-    for (uint32_t i = 2; i < 16; i++) /* from 32 on, the same bucket holds for 16 energies each */
+    for (uint32_t i = 2; i < 16; i++) /* from energy 32 on, 16 energies share a context */
         far[i] = bucket[16 * i];
     s->near = (uint8x16x2_t){{vld1q_u8(bucket), vld1q_u8(bucket + 16)}};
     s->far = vld1q_u8(far);

@@ -19,8 +19,9 @@
 
 /* -- Raw bits of 8 bits -- */
 
-/* Tables by the lower four bits of an activity. `first` and `second` are masks with as many bits as
- * R and S have. points() makes points with the others. turns_x and turns_y are by R. */
+/* Look-up tables by the lower four bits of an activity. `first` and `second` are masks with as many
+ * bits as R and S have. points() makes points with `start`, `length` and `sum`. turns_x and turns_y
+ * are by R. */
 struct raw_tables {
     v32 first, second, start, length, sum, turns_x, turns_y;
 };
@@ -57,9 +58,10 @@ INLINE uint64_t next_bits(const uint8_t *bits, uint64_t at)
     return psti_load_u64(bits + (at >> 3)) >> (at & 7);
 }
 
-/* Replaces the masks of a row, one word for each eight lanes, by that many bits, from bit number
- * `at` on. Returns the number of the bit after them. `long_ones`: a mask may have more than 57
- * bits. R of all tokens but ANY_PAIR has at most 7 bits, so that eight lanes have at most 56. */
+/* Replaces each mask of a row (one word for each eight lanes) by the bits that the mask selects:
+ * pdep hands it the next bits from bit number `at` on. Returns the number of the bit after the last
+ * one taken. `long_ones`: a mask may have more than 57 bits. R of all tokens but ANY_PAIR has at
+ * most 7 bits, so that eight lanes have at most 56. */
 INLINE uint64_t deal_row(uint64_t *masks, bool long_ones, const uint8_t *bits, uint64_t at)
 {
 #pragma GCC unroll 4
@@ -152,10 +154,10 @@ static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_
     const uint8_t *bits = job->memory->bits;
     uint64_t first[ROWS * 4], second[ROWS * 4], at = 0;
     uint32_t n_steps = job->head->n_token_steps;
-    /* The bytes two units further in the file. */
+    /* Where the bytes two units further in the file begin, about. */
     uintptr_t next = (uintptr_t)job->unit->bytes + 2 * job->unit->nbytes;
     const struct raw_tables tables = open_tables();
-    (void)n_bits; /* struct psti_pli_wave_rows_level says why it is not needed */
+    (void)n_bits; /* struct psti_pli_wave_rows_level says why it need not be checked before */
     for (uint32_t t = 0, n; t < n_steps; t += n, rows += n) {
         v32 squares = _mm256_setzero_si256();
         n = n_steps - t < ROWS ? n_steps - t : ROWS;

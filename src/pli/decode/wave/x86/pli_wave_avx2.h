@@ -10,14 +10,14 @@
 #define PSTI_WAVE_INLINE                                                                           \
     static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-typedef __m256i v32; /* a row */
+typedef __m256i v32; /* a row of 32 bytes */
 
 /* Decode words to activities of 8 bits (pli_wave_avx2_tokens_u8.c), or to tokens of 16 bits
  * (pli_wave_avx2_tokens_u16.c). */
 void psti_pli_wave_avx2_tokens_u8(struct psti_pli_wave_job *job);
 void psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job);
-/* Do the same for two units of one shape. If the words of one unit do not end, the other unit may
- * not be complete. */
+/* Do the same for two units of one shape. If the words of one unit run out, the tokens of the other
+ * may not be complete. */
 void psti_pli_wave_avx2_tokens_u8_two(struct psti_pli_wave_job jobs[2]);
 void psti_pli_wave_avx2_tokens_two(struct psti_pli_wave_job jobs[2]);
 /* Turn residuals of 8 bits (pli_wave_avx2_rebuild_u8.c) or of 16 bits (pli_wave_avx2_rebuild_u16.c)

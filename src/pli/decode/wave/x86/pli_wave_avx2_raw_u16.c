@@ -55,8 +55,8 @@ struct wide {
     v32 low, high;
 };
 
-/* Takes raw bits of all lanes from bit number `*at` on, as many for each lane as its mask has bits.
- */
+/* Takes raw bits of all lanes from bit number `*at` on: for each lane as many as its mask has
+ * ones. */
 INLINE struct wide deal(const uint8_t *bits, uint64_t *at, struct wide masks)
 {
     uint64_t mask[8], raw[8], next = *at;
@@ -68,7 +68,7 @@ INLINE struct wide deal(const uint8_t *bits, uint64_t *at, struct wide masks)
         next += (uint64_t)_mm_popcnt_u64(mask[i]);
     }
     *at = next;
-    /* The result does not go through memory, because a load would wait for the eight stores. */
+    /* The result does not go through memory, because loading it would wait for the eight stores. */
     return (struct wide){_mm256_set_epi64x((long long)raw[3], (long long)raw[2], (long long)raw[1],
                                            (long long)raw[0]),
                          _mm256_set_epi64x((long long)raw[7], (long long)raw[6], (long long)raw[5],
@@ -88,7 +88,7 @@ INLINE v32 magnitude_of(v32 power, v32 three, v32 raw)
 INLINE struct wide large_magnitudes(v32 tokens, v32 large, const uint8_t *bits, uint64_t *at)
 {
     const v32 one = _mm256_set1_epi16(1);
-    /* Bytes 0 and 1 of 1 << n, by n. */
+    /* The two bytes of 1 << n, by n. */
     const v32 low = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 0, 0, 8, 16, 32, 64, (char)128, 0, 0, 0, 0, 0, 0, 0, 0));
     const v32 high = _mm256_broadcastsi128_si256(

@@ -21,7 +21,7 @@ typedef struct {
 } vec;
 
 struct taps {
-    v32 pair; /* a and b as 16 bits each, for vpmaddwd */
+    v32 pair; /* a and b in each lane of 32 bits, 16 bits each, for vpmaddwd */
 };
 INLINE struct taps taps_of(int a, int b)
 {
@@ -156,8 +156,8 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                                           -26, -28, -30, -32, -34, -36, -38, -48, -50, -52, -54,
                                           -40, -42, -44, -46, -56, -58, -60, -62);
     v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), minus_2l);
-    /* Bits 4 and 5 of x are the column of blocks. Bit 6 or 7 is set if x is negative: the lane is
-     * in the rear band. */
+    /* Bits 4 and 5 of x are the column of blocks. If x is negative, bit 6 or 7 is set, and the lane
+     * is in the rear band. */
     v32 block = _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(7));
     for (int k = 0; k < (taps ? N_PAIRS : TAPS); k++)
         widen_pairs(_mm256_shuffle_epi8(row_load(r->filters[2 * k]), block),

@@ -118,8 +118,8 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                               struct lane_filters *f)
 {
     v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), row_load(psti_pli_wave_delay));
-    /* Bits 4 and 5 of x are the column of blocks. Bit 6 or 7 is set if x is negative: the lane is
-     * in the rear band. */
+    /* Bits 4 and 5 of x are the column of blocks. If x is negative, bit 6 or 7 is set, and the lane
+     * is in the rear band. */
     v32 block = _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(7));
     v32 c[N_COEFFICIENTS];
     for (int k = 0; k < N_COEFFICIENTS; k++)
@@ -130,7 +130,7 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
     f->ul_ur[1] = _mm256_unpackhi_epi8(c[2], c[3]);
     f->uu_ll[0] = _mm256_unpacklo_epi8(c[4], c[5]);
     f->uu_ll[1] = _mm256_unpackhi_epi8(c[4], c[5]);
-    (void)taps; /* filters with taps cost next to nothing more */
+    (void)taps; /* no shorter code for filters without taps: taps cost next to nothing more */
     f->a = c[6];
     f->b = c[7];
     f->med = c[8];
@@ -202,8 +202,8 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
 
 /* -- The unit -- */
 
-/* Returns whether the largest and the smallest sum of two products of the coefficients with 0..255
- * fit 16 bits. Those of all filters do. */
+/* Returns whether the largest and the smallest sum a x + b y, with x and y in 0..255, fit 16 bits.
+ * Those of all filters do. */
 static bool pair_fits(int a, int b)
 {
     int above = (a > 0 ? a : 0) + (b > 0 ? b : 0), below = (a < 0 ? a : 0) + (b < 0 ? b : 0);

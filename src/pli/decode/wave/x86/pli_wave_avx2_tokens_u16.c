@@ -24,13 +24,15 @@
 /* The state that passes from step to step. It is a struct of its own so that loops can hold it in
  * registers. */
 struct states {
-    /* Halves of the states; lo is 0 where the lane's word is in new_0..new_3. */
+    /* Halves of the states. A lane that takes a word has 0 in lo_a or lo_b; the word is in
+     * new_0..new_3. */
     v32 hi_a, lo_a, hi_b, lo_b;
-    /* The words of lanes 0..7, 8..15 and so on; 0 in lanes without one. */
+    /* The words that lanes 0..7, 8..15 and so on take; 0 in lanes that take none. */
     __m128i new_0, new_1, new_2, new_3;
     v32 bias_a, high_a, bias_b, high_b; /* the halves of the entries that were looked up */
     v32 empty_a, empty_b;               /* lanes that need a word */
-    /* Tokens of the last step; `above` are the same, rotated to the lane below. */
+    /* Tokens of the last step. `above` has the same tokens, rotated so that each is at the lane
+     * below. */
     v32 tokens, above;
     v32 context; /* context of the next step, times 4 */
     const uint16_t *words;
@@ -38,13 +40,14 @@ struct states {
 
 struct stream {
     struct states states;
-    const uint16_t *end; /* end of the words */
+    const uint16_t *end; /* end of the unit's words */
     struct psti_pli_wave_memory *memory;
     const uint32_t *slots;
-    uint32_t delay; /* rows from a plane to the next plane at the same place */
+    uint32_t delay; /* rows from a row of a plane to the same row of the next plane */
     v32 width;
     v32 above_15, sixteen, fifteen; /* bytes of 0x70, 16 and 15 */
-    /* Contexts * 4: of energies < 16, of those from 16 to 31, and of others by energy / 16. */
+    /* Tables of contexts, times 4: by energy below 16, by energy from 16 to 31, and by energy / 16
+     * for higher energies. */
     v32 near, middle, far;
     struct psti_pli_wave_band bands[WAVE_BANDS];
 };
@@ -80,11 +83,11 @@ INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *sh
     v32 ur = x->above, ul = row_load(row - 3 * STEP - 1);
     v32 middle = _mm256_add_epi8(row_load(row - 2 * STEP - 1), row_load(row - 4 * STEP - 2));
     v32 a, b;
-    if (odd) { /* one lane is at column 1, another at column 63 */
+    if (odd) { /* column 1 has no LL, column 63 no UR */
         ur = _mm256_and_si256(ur, row_load(at.all_but_next));
         a = _mm256_add_epi8(_mm256_add_epi8(middle, l), ur);
         b = _mm256_add_epi8(_mm256_and_si256(ll, cut), ul);
-    } else { /* one lane is at column 0 */
+    } else { /* column 0 has no L, LL and UL */
         a = _mm256_add_epi8(_mm256_add_epi8(middle, _mm256_and_si256(l, cut)), ur);
         b = _mm256_and_si256(_mm256_add_epi8(ll, ul), cut);
     }
@@ -203,7 +206,7 @@ INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
     v32 small = _mm256_add_epi16(_mm256_mulhi_epu16(f, upper_bits), bias);
     v32 sum = _mm256_add_epi16(_mm256_mullo_epi16(f, *hi), small);
     v32 product = _mm256_mulhi_epu16(f, *hi);
-    v32 carry = _mm256_cmpgt_epi16(small, sum); /* the carry as -1 */
+    v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 where there is a carry */
     v32 new_lo = _mm256_xor_si256(sum, top);
     v32 new_hi = _mm256_sub_epi16(product, carry);
     /* Lanes whose upper half is 0; `product` is below 65535 and so never equals a carry of -1. */
@@ -246,8 +249,8 @@ INLINE void take_words(struct states *x)
 
 INLINE void keep_tokens(const struct psti_pli_wave_shape *shape, struct states *x, struct step at)
 {
-    /* Lane 31 is above lane 0. The masks are those of the band that lane 0 is in when it reads lane
-     * 31. */
+    /* Lane 31 is above lane 0. The masks are those of the band in which lane 0 is when it reads
+     * lane 31. */
     const struct psti_pli_wave_band *next = shape->front, *after = shape->front;
     if ((at.t & 63) >= 60) {
         after++;

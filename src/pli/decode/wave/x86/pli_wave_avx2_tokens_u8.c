@@ -22,25 +22,25 @@
 struct states {
     v32 hi, lo;           /* halves of the states; lo has bit 7 inverted */
     v32 g;                /* activities of the last step */
-    v32 above, above_2;   /* the same rotated by one lane and by two lanes */
-    v32 left;             /* gL of the step before, which is gLL now */
-    v32 far_up, far_up_2; /* above and above_2 of the step before */
+    v32 above, above_2;   /* g, rotated by one lane and by two lanes */
+    v32 left;             /* gL of the step before, which is gLL of the next step */
+    v32 far_up, far_up_2; /* `above` and `above_2` of the step before */
     v32 context;          /* context of the next step */
     v32 freq, bias;       /* frequency and bias of the tokens found */
-    /* Lanes that need a word; until they have it, bit 7 of lo is not inverted. */
+    /* Lanes that need a word. Bit 7 of their lo is not inverted until they have the word. */
     v32 empty;
     const uint8_t *words;
 };
 
 struct stream {
     struct states states;
-    const uint8_t *end; /* end of the words */
+    const uint8_t *end; /* end of the unit's words */
     struct psti_pli_wave_row *rows;
-    size_t delay; /* rows from a plane to the next plane at the same place */
+    size_t delay; /* rows from a row of a plane to the same row of the next plane */
     v32 width;
     v32 bounds[PSTI_PLI_N_TOKENS_8 - 1], activities;
-    /* 0x70, 0x60, 15, 2, 4, 8, 0x7f. They are stored because compilers would make them anew in each
-     * step. */
+    /* Bytes of 0x70, 0x60, 15, 2, 4, 8 and 0x7f. They are in memory because compilers would make
+     * them anew in each step. */
     v32 above_15, above_31, fifteen, two, four, eight, none;
     v32 near, middle, far; /* tables of contexts, see contexts() */
 };
@@ -49,7 +49,7 @@ struct stream {
  * lane. */
 enum formula { LEFT, BEFORE, ANY, N_FORMULAS };
 
-/* Masks that are 0 for the lanes above those that begin a plane, which have nothing above. [0] is
+/* Masks that are 0 for the lanes above the lanes that begin a plane: nothing is above those. [0] is
  * for steps 0..29 of the band, [1] for step 30, [2] for step 31. */
 struct above {
     _Alignas(32) uint8_t masks[3][WAVE_LANES];
@@ -60,8 +60,9 @@ struct band {
     struct above above;
 };
 
-/* The 32 bytes from BAND - i on are 255, but 0 for the lane that enters the band in its step i. The
- * 32 bytes one before are 0 for the lane that leaves the band after this step. */
+/* A mask of 32 bytes for step i of a band begins at byte BAND - i: it is 255, but 0 for the lane
+ * that enters the band in this step. One byte before begins the mask that is 0 for the lane that
+ * leaves the band after this step. */
 enum { BAND = 32 };
 #define SEVEN 255, 255, 255, 255, 255, 255, 255
 #define EIGHT SEVEN, 255
@@ -126,7 +127,7 @@ INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_sha
 
 /* -- States and words -- */
 
-/* Returns for each lane one of two bounds; the next function returns one of four. */
+/* look_up() returns for each lane one of two bounds; the next function returns one of four. */
 INLINE v32 look_up(const struct stream *s, v32 c, int i, v32 m1)
 {
     return blend(_mm256_shuffle_epi8(s->bounds[i], c), _mm256_shuffle_epi8(s->bounds[i + 1], c),
@@ -137,8 +138,8 @@ INLINE v32 look_up_4(const struct stream *s, v32 c, int i, v32 m1, v32 m2)
     return blend(look_up(s, c, i, m1), look_up(s, c, i + 2, m1), m2);
 }
 
-/* Finds each lane's token: its activity, its frequency, and how far the state is behind the token's
- * first slot. */
+/* Finds each lane's token: its activity, its frequency, and the state's slot less the token's first
+ * slot. */
 INLINE void find_tokens(const struct stream *s, struct states *x)
 {
     v32 c = x->context, lo = x->lo;
@@ -196,12 +197,12 @@ INLINE void take_words(struct states *x)
     uint32_t lanes = (uint32_t)_mm256_movemask_epi8(x->empty);
     const uint8_t *words = x->words, *words_u16 = words + _mm_popcnt_u32(lanes & 0xffff);
     x->words = words + _mm_popcnt_u32(lanes);
-    /* Counts in each half, up to and including each lane: first within fours (255 times this factor
-     * is 0x01010101), then with all fours before. */
+    /* Counts, in each half, the lanes up to and including each lane that take a word: first within
+     * four lanes (255 times this factor is 0x01010101), then with all fours before. */
     v32 counts = _mm256_mullo_epi32(x->empty, _mm256_set1_epi32(-0x04030201));
     counts = _mm256_add_epi8(counts, _mm256_shuffle_epi8(counts, up_1));
     v32 before = _mm256_shuffle_epi8(counts, up_2);
-    /* Less 1, since `empty` is -1. */
+    /* Subtracts 1 in the lanes that take a word, since `empty` is -1 there. */
     counts = _mm256_add_epi8(_mm256_add_epi8(counts, x->empty), before);
     __m128i low = _mm_loadu_si128((const __m128i *)(const void *)words);
     __m128i high = _mm_loadu_si128((const __m128i *)(const void *)words_u16);

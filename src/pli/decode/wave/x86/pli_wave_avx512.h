@@ -27,22 +27,24 @@ enum {
     WAVE_JOBS = 3, /* jobs of two units each, whose tokens are decoded at once */
     WAVE_ROW = WAVE_UNITS * WAVE_LANES,
     WAVE_SAMPLE_ROWS = (PSTI_PLI_WAVE_MAX_STEPS + 15) / 16 * 16,
-    /* Limits of a unit: a token of two samples takes at most one word, and two bytes of bits. */
+    /* The most words and raw bytes of a unit: a token of two samples takes at most one word, and
+     * two bytes of raw bits. */
     WAVE_MAX_WORDS = 2 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE + 1,
     WAVE_MAX_RAW_NBYTES = 4 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE,
     WAVE_BEHIND = 128, /* bytes that may be read past words and bits */
-    /* Bits of all rows: 64 bytes each, as many as two bytes in each lane, whatever a unit has. */
+    /* Bits of all rows. A row may take two bytes for each lane, 64 bytes a unit, whatever bits the
+     * unit has. */
     WAVE_MAX_BITS_NBYTES = PSTI_PLI_WAVE_MAX_STEPS / 2 * WAVE_ROW + WAVE_BEHIND,
     WAVE_LINE = WAVE_SAMPLE_ROWS, /* most bytes of one lane's samples of all bands */
     WAVE_LINES_BEHIND = 96        /* bytes that may be read from the start of a row of 64 on */
 };
 
 struct psti_pli_wave512_memory {
-    /* Residuals. The activities of a step of pairs stand where the residuals of its first samples
-     * will be. */
+    /* The residuals. The activities of a step of pairs are first stored in the row that the
+     * residuals of the step's first samples replace later. */
     _Alignas(64) uint8_t rows[PSTI_PLI_WAVE_MAX_STEPS][WAVE_ROW];
     uint8_t samples[WAVE_SAMPLE_ROWS][WAVE_ROW];
-    union { /* used one after another */
+    union { /* the members are used one after another */
         uint8_t words[WAVE_UNITS][WAVE_MAX_WORDS + WAVE_BEHIND];
         uint8_t bits[WAVE_UNITS][WAVE_MAX_BITS_NBYTES];
         uint8_t lines[WAVE_UNITS * WAVE_LANES * WAVE_LINE + WAVE_LINES_BEHIND];
@@ -56,16 +58,17 @@ _Static_assert(WAVE_JOBS * sizeof(struct psti_pli_wave512_memory) <= PSTI_PLI_WO
 #define WAVE_FIRST_UNIT 0xffffffffull
 #define WAVE_BOTH(lanes) (0x100000001ull * (lanes))
 
-/* One unit, or two of the same shape: height and coded planes, and therefore bands and steps. If
- * the job has only one unit, the second unit and head are the first's once more. */
+/* One unit, or two units of the same shape: they have the same height and coded planes, and
+ * therefore the same bands and steps. If the job has only one unit, it stands in `units` and
+ * `heads` twice. */
 struct psti_pli_wave512_job {
     uint32_t n_units;
     const struct psti_pli_unit *units[WAVE_UNITS];
     const struct psti_pli_wave_head *heads[WAVE_UNITS];
     struct psti_pli_wave_tables *tables;
     struct psti_pli_wave512_memory *memory;
-    uintptr_t next; /* about where the bytes of the file begin that the next such job will read */
-    uint8_t low[WAVE_UNITS][WAVE_LANES]; /* low halves of the states at the end */
+    uintptr_t next; /* about where in the file the bytes begin that the next such job will read */
+    uint8_t low[WAVE_UNITS][WAVE_LANES]; /* low halves of the states after the last token */
     /* True if all words were used and all states are at their end. */
     bool ends[WAVE_UNITS];
 };
@@ -78,14 +81,14 @@ void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
 void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);
 /* Turns residuals into samples (pli_wave_avx512_rebuild.c). */
 void psti_pli_wave512_rebuild(struct psti_pli_wave512_job *job);
-/* The first returns whether all planes of a job are MED without taps (pli_wave_avx512_plain.c). For
- * such jobs the second does both stages at once. */
+/* is_plain returns whether all planes of a job are MED without taps. psti_pli_wave512_plain does
+ * both stages of such jobs at once (pli_wave_avx512_plain.c). */
 bool psti_pli_wave512_is_plain(const struct psti_pli_wave512_job *job);
 void psti_pli_wave512_plain(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);
 
-/* Both return masks for both units. The first has the lane that is at column 0 in even steps, and
- * at column 1 in odd ones. The second has the lanes in band t >> 6; the others are in the band
- * before. */
+/* Both functions return masks of lanes in both units. wave512_newest has the lane that is at column
+ * 0 in even steps, and at column 1 in odd ones. wave512_front has the lanes in band t >> 6; the
+ * others are in the band before. */
 static inline uint64_t wave512_newest(uint32_t t) { return WAVE_BOTH(1) << ((t & 62) >> 1); }
 static inline uint64_t wave512_front(uint32_t t)
 {

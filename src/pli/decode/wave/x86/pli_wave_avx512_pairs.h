@@ -16,53 +16,56 @@
 #if defined(__x86_64__)
 /* All constants, in one struct so that loops hold them in registers. */
 struct pair_constants {
-    __m512i sizes_r, sizes_s; /* bits of R and of S, by the lower four bits of activities */
-    /* Masks of the bits that R / 4 has, and of the bits that S lacks, likewise. */
+    __m512i sizes_r, sizes_s; /* numbers of bits of R and of S, by the lower four bits of an
+                               * activity */
+    /* By the lower four bits of an activity: masks of the bits that R / 4 has, and of the bits that
+     * S lacks. */
     __m512i masks_r, no_bits_s;
-    /* Two activities; and the least number of bits of eight lanes that is too many. */
+    /* The activities of the first token with S and of any pair, and a number of bits for eight
+     * lanes that is too many. */
     __m512i least_square, any, more;
-    /* Indices of bytes among the sums of all eights, those of R and then those of S. below_r picks
-     * the sums before the word's R; in a unit's first word it picks all sums. below_s picks the
-     * sums before the word's S. */
+    /* Indices of bytes among the sums of bits of all eights of lanes: the sums of R, then those of
+     * S. below_r picks the sums before the word's R; in a unit's first word it picks all sums.
+     * below_s picks the sums before the word's S. */
     __m512i below_r, below_s;
-    /* Indices of halves of words: of the unit's total sum, and of the other unit's. */
+    /* Indices of the halves of words that hold the total sum of the unit, and of the other unit. */
     __m512i all;
-    __m512i seven;     /* words of 7 */
-    __m512i ones, two; /* bytes of 1 and of 2 */
-    __m512i bytes;     /* bytes of 3: the shift that makes bytes of a number of bits */
-    __m512i ascending; /* bytes 0..7 in each word, + 64 in the second unit */
-    /* matrices; a product by them shifts bytes to the right by 2 or 1 bits. */
+    __m512i seven;     /* 7 in each word */
+    __m512i ones, two; /* bytes of 1, and bytes of 2 */
+    __m512i bytes;     /* bytes of 3: the shift that turns a number of bits into one of bytes */
+    __m512i ascending; /* bytes 0..7 in each word, plus 64 in the second unit */
+    /* Matrices: a product with them shifts bytes to the right by 2 bits or by 1 bit. */
     __m512i quarter, half;
-    /* By the lower four bits of activities. `points`: the number of a token's first point, of which
-     * R / 4 are the lowest bits. `offsets`: the difference between R / 4 and b less half of u. */
+    /* By the lower four bits of an activity. `points`: the number of a token's first point, whose
+     * lowest bits R / 4 replaces. `offsets`: the difference between R / 4 and b less half of u. */
     __m512i points, offsets;
-    __m512i points_a[2], points_b[2]; /* a and b of points, by the point's number */
-    /* The words that are not the first of a unit; compilers would make a constant anew in each
-     * turn. */
+    __m512i points_a[2], points_b[2]; /* a and b of each point, by the point's number */
+    /* The words that are not the first of a unit. It is a member because compilers would make a
+     * constant anew in each turn. */
     __mmask8 not_first;
 };
 
-/* The bits of the units, and memory after them for as many bits as rows can take. */
+/* The bits of the units. The memory after them holds as many bits as rows can take. */
 struct pair_bits {
     const uint8_t *of[WAVE_UNITS];
 };
 
-/* The place of bits in a row: the bytes that each eight lanes read, and each lane's bits in them.
- */
+/* Where the bits of a row are: the bytes that each eight lanes read, and the bits of each lane in
+ * them. */
 struct pair_place {
     __m512i bytes, bits;
 };
 
-/* A row whose bits have been located. `at` is the number of bits before it; the upper half is that
- * of the second unit. */
+/* A row whose bits have been located. `at` is the number of bits before those of the row, of the
+ * first unit in the lower half and of the second one in the upper half. */
 struct pair_row {
     __m512i activities;
     struct pair_place first;
     uint64_t at;
-    bool special; /* some lanes have S: struct pair_special has more */
+    bool special; /* true if some lanes have S; struct pair_special then has more */
 };
-/* More about a row in which some lanes have S, and therefore u. `many`: some eight lanes have more
- * than 57 bits. Only a token that has S has 8 bits. */
+/* More about a row in which some lanes have S, and therefore u. `many` is true if some eight lanes
+ * have more than 57 bits; only tokens with S can have 8 bits. */
 struct pair_special {
     __m512i u;
     bool many;
@@ -74,12 +77,13 @@ struct pair_residuals {
 
 /* -- Places -- */
 
-/* Locates the bits of all lanes. `begin` has in each word where the bits of these eight lanes
- * begin, counted from the byte in which the unit's bits begin. */
+/* Locates the bits of all lanes. Each word of `begin` says where the bits of its eight lanes begin,
+ * counted from the byte in which the unit's bits begin. */
 INLINE struct pair_place pair_find(const struct pair_constants *c, __m512i begin, __m512i sizes)
 {
     __m512i bytes = _mm512_multishift_epi64_epi8(c->bytes, begin);
-    /* The product adds up the sizes of the lanes below, because sums carry from byte to byte. */
+    /* The product adds up the sizes of the lanes below, because its sums go from each byte to the
+     * bytes above. */
     __m512i shifted = _mm512_ternarylogic_epi64(begin, c->seven, _mm512_slli_epi64(sizes, 8), 0xEA);
     return (struct pair_place){_mm512_add_epi8(bytes, c->ascending),
                                _mm512_mullo_epi64(shifted, c->ones)};
@@ -135,7 +139,7 @@ INLINE __m512i pair_take(const struct pair_bits *bits, uint64_t at, const struct
 
 /* -- Rows -- */
 
-/* Takes S. Returns the sums of its sizes over each eight lanes. */
+/* Takes S of all lanes. Returns how many bits of S each eight lanes have. */
 INLINE __m512i pair_find_special(const struct pair_constants *c, const struct pair_bits *bits,
                                  const struct pair_row *row, __m512i bit, __m512i eights,
                                  struct pair_special *special)
@@ -152,7 +156,7 @@ INLINE __m512i pair_find_special(const struct pair_constants *c, const struct pa
     return eights_s;
 }
 
-/* Locates the bits of a row. `at` is where the row's bits begin, and becomes where the next row's
+/* Locates the bits of a row. `at` says where they begin, and is moved to where the next row's
  * begin. Each word of a unit has the other unit's number in its upper half. */
 INLINE struct pair_row pair_find_row(const struct pair_constants *c, const uint8_t *activities,
                                      const struct pair_bits *bits, __m512i *at,
@@ -174,7 +178,7 @@ INLINE struct pair_row pair_find_row(const struct pair_constants *c, const uint8
     return row;
 }
 
-/* Points, and in the lowest two bits of `turns` how often they are rotated. */
+/* The points (a, b) of all lanes. The lowest two bits of `turns` say how often they are rotated. */
 struct pair_points {
     __m512i a, b, turns;
 };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    MOST_OF_EIGHT = 57, /* bits that eight lanes can take at once */
+    MOST_OF_EIGHT = 57, /* the most bits that eight lanes can take at once */
     /* The number of the first point. With this number the points of a token differ only in the
      * lowest bits. */
     FIRST_POINT = 5
@@ -37,9 +37,9 @@ TARGET static void make_parts(struct pair_constants *c)
     c->offsets = _mm512_mask_sub_epi8(zero, squares, zero, bases);
 }
 
-/* Makes the indices of sums. The sum of each eight lanes is the lowest byte of its word, and the
- * byte above it is 0. `all` lists the places of a unit's four sums of R and of its four sums of S.
- */
+/* Makes the indices of sums of bits. The sum of each eight lanes is the lowest byte of its word,
+ * and the byte above it is 0. `all` lists the places of a unit's four sums of R and of its four
+ * sums of S. */
 TARGET static void make_sums(struct pair_constants *c)
 {
     const uint64_t zeros = 0x0101010101010101, second = 0x2020202020202020;
@@ -90,8 +90,8 @@ static size_t raw_nbytes(const struct psti_pli_wave_head *head)
     return head->raw_nbytes < WAVE_MAX_RAW_NBYTES ? head->raw_nbytes : WAVE_MAX_RAW_NBYTES;
 }
 
-/* Copies a unit's raw bytes, and after them its states' low halves. Rows that take more bits get
- * those that were in the memory before. */
+/* Copies a unit's raw bytes, and after them its states' low halves. Rows that take more bits than
+ * that get what was in the memory before. */
 static const uint8_t *open_bits(const struct psti_pli_wave512_job *job, uint32_t u)
 {
     const struct psti_pli_wave_head *head = job->heads[u];
@@ -108,7 +108,8 @@ TARGET __attribute__((noinline)) struct pair_constants psti_pli_wave512_open_pai
     struct pair_constants c;
     make_constants(&c);
     bits->of[0] = open_bits(job, 0);
-    bits->of[1] = job->n_units > 1 ? open_bits(job, 1) : bits->of[0]; /* its values are not used */
+    /* A second unit that is missing takes the bits of the first; its values are not used. */
+    bits->of[1] = job->n_units > 1 ? open_bits(job, 1) : bits->of[0];
     return c;
 }
 

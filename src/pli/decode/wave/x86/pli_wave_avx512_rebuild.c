@@ -19,25 +19,26 @@ struct samples {
     __m512i above1, above2, above3, above4;
 };
 
-/* The plane whose lanes begin in a band, or the one whose lanes end. Offsets lead from a row of
- * residuals to the rows of planes 0 and 1 at the same place. Masks have all lanes of a unit or
- * none. */
+/* The plane whose lanes begin in a band, or the one whose lanes end in it. to_0 and to_1 lead from
+ * a row of residuals to the rows of planes 0 and 1 at the same place. Masks have all lanes of a
+ * unit or none. */
 struct part {
     bool there;
     uint32_t index; /* index among the coded planes */
     ptrdiff_t to_0, to_1;
     __m512i a, b;                       /* taps as bytes */
-    uint64_t left, up, average, filter; /* units with this predictor; units in no mask have MED */
+    uint64_t left, up, average, filter; /* lanes of units with this predictor; units in no mask have
+                                         * MED */
 };
 
-/* Coefficients by entry. An entry is 32 * unit + 16 * (lane / 16) + 2 * block column, + 8 for the
- * part that ends. Each entry is a pair of bytes, or a word. */
+/* Coefficients of filters. An entry is 32 * unit + 16 * (lane / 16) + 2 * block column, + 8 for the
+ * part that ends. It holds a pair of bytes, or a word. */
 struct filter_tables {
     __m512i l_u, ul_ur, uu_ll, a_b, bias;
     __m512i med; /* 255 in an entry's first byte if the filter is MED */
 };
 
-/* The numbers from which a byte's entry follows: `base` with bits of x = (t & 63) + `minus_2l`. */
+/* Numbers that give each byte its entry: `base`, with bits of x = (t & 63) + `minus_2l`. */
 struct entry_places {
     __m512i minus_2l, base;
 };
@@ -46,13 +47,14 @@ struct rebuild {
     const struct psti_pli_wave512_job *job;
     struct psti_pli_wave512_memory *memory;
     struct samples samples;
-    uint32_t last[WAVE_UNITS]; /* number of the last column */
+    uint32_t last[WAVE_UNITS]; /* number of the unit's last column */
     uint32_t bands_per_plane;
-    uint64_t first; /* lane 0 of both units if it is in its plane's first row */
+    uint64_t first; /* lane 0 of both units, if that lane is in its plane's first row */
     struct part front, rear;
     struct filter_tables tables;
     bool has_places;
-    /* `low` and `high` for bytes in the order of unpacking, `all` for bytes in their own order. */
+    /* `low` and `high` serve bytes in the order of unpacking, `all` serves bytes in their own
+     * order. */
     struct entry_places low, high, all;
 };
 
@@ -144,9 +146,9 @@ INLINE __m512i simple(const struct rebuild *r, const struct near *n, uint64_t fr
 struct words {
     __m512i low, high;
 };
-/* Pairs of coefficients, and the start of their sums: 16, which rounds, less 128 times both
- * coefficients, since residuals become unsigned by adding 128. Nothing saturates, since |a| + |b|
- * <= 128. */
+/* Pairs of coefficients, and the value with which their sums start: 16, which rounds, less 128
+ * times both coefficients, since residuals become unsigned by adding 128. Nothing saturates, since
+ * |a| + |b| <= 128. */
 struct taps {
     struct words a_b, bias;
 };
@@ -211,8 +213,8 @@ INLINE struct words look_up(__m512i low, __m512i high, __m512i table)
                           _mm512_permutexvar_epi8(high, table)};
 }
 
-/* Returns each byte's entry. Bits 4 and 5 of x are the column of blocks. Bit 6 is set if x is
- * negative: the lane is in the part that ends. */
+/* Returns the entry of each byte. Bits 4 and 5 of x are the column of blocks. If x is negative, bit
+ * 6 is set, and the lane is in the part that ends. */
 INLINE __m512i entries(const struct entry_places *places, uint32_t t)
 {
     __m512i x = _mm512_add_epi8(_mm512_set1_epi8((char)(t & 63)), places->minus_2l);
@@ -274,7 +276,7 @@ INLINE void one_step(const struct rebuild *r, struct samples *x, const struct la
         p = filtered(f, &n, tap_words(r, &f->taps, t, front, kind.mixed));
     if (kind.others) {
         __m512i q = kind.not_med ? simple(r, &n, front) : med(&n);
-        if (kind.taps) /* planes with filters have no taps of this kind */
+        if (kind.taps) /* planes with filters have no taps besides those of the filters */
             residual =
                 _mm512_add_epi8(residual, tap_bytes(tap_words(r, taps, t, front, kind.mixed)));
         p = kind.filters
@@ -378,8 +380,8 @@ static void add_filter(struct table_bytes *b, uint32_t entry, const struct psti_
     psti_store_u16(b->bias + entry, (uint16_t)(16 - 128 * (tap_a + tap_b)));
 }
 
-/* Adds the filters of one unit's band to the tables. `shift` is 8 for the part that ends, else 0.
- */
+/* Adds the filters of one unit's band to the tables. `shift` is 8 if the band is the one that ends,
+ * else 0. */
 static void add_filters(struct table_bytes *b, const struct psti_pli_wave512_job *job, uint32_t u,
                         const struct part *p, uint32_t band, uint32_t shift)
 {
@@ -413,8 +415,8 @@ TARGET static void open_tables(struct rebuild *r, const struct psti_pli_wave512_
                                        row_load(b.a_b), row_load(b.bias),  row_load(b.med)};
 }
 
-/* Makes the numbers of entries. `order` lists which byte of a row stands at each place. `pair`:
- * bytes are parts of pairs. */
+/* Makes the numbers that give bytes their entries. `order` says which byte of a row stands at each
+ * place. `pair`: bytes are parts of pairs. */
 TARGET static struct entry_places places_of(const uint8_t order[64], bool pair)
 {
     uint8_t minus_2l[64], base[64];
@@ -447,7 +449,7 @@ TARGET static void open_band(struct rebuild *r, const struct psti_pli_wave512_jo
     const struct psti_pli_wave_head *head = job->heads[0];
     bool first = k < head->n_bands && k % head->bands_per_plane == 0;
     r->first = first ? WAVE_BOTH(1) : 0;
-    if (first) { /* start sample, stored above lane 0 for (0, 0) */
+    if (first) { /* the start sample, stored above lane 0 as a neighbour of (0, 0) */
         uint32_t plane = k / head->bands_per_plane;
         __m512i starts = of_units((uint8_t)head->planes[plane].start,
                                   (uint8_t)job->heads[1]->planes[plane].start);

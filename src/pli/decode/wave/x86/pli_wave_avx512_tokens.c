@@ -18,30 +18,32 @@
 
 enum { BAND = PSTI_PLI_WAVE_PAIRS /* steps of a band */ };
 
-/* The state of two units that passes from step to step. */
+/* The states of two units, as they pass from step to step. */
 struct pair {
     __m512i hi, lo;  /* halves of the states */
     __m512i context; /* context of the next step */
-    /* Parts of the energy of the step after that: gUU + extra, and gUL (docs/format-pli.md, 5.6).
-     */
+    /* Parts of the energy of the step after the next one: gUU + extra, and gUL (docs/format-pli.md,
+     * 5.6). */
     __m512i sum, up_left;
     __m512i widths; /* number of pairs of samples in a row, for each lane */
     struct words {
-        /* The next word and the end; `at` is end + 1 if there were too few. */
+        /* The next word, and the end of the words. `at` is end + 1 if there were too few words. */
         const uint8_t *at, *end;
     } words[WAVE_UNITS];
-    uint8_t (*rows)[2 * WAVE_ROW]; /* rows of activities: the first half of each */
-    /* Rows of the plane before: the same memory, or one row of zeros. */
+    uint8_t (*rows)[2 * WAVE_ROW]; /* rows of activities, each in the first half of its row of
+                                    * memory */
+    /* The rows of the plane before: they are in the same memory, or one row of zeros stands for
+     * all. */
     const uint8_t (*before)[2 * WAVE_ROW];
 };
 
-/* The facts that the steps of a band have in common. Masks have all lanes or none, except those of
- * rows. In arrays of two, [0] is for the band that begins and [1] for the one that ends. */
+/* What the steps of a band have in common. Masks of units have all lanes or none. In arrays of two,
+ * [0] is for the band that begins and [1] for the one that ends. */
 struct shape {
     bool wide;          /* all lanes have pairs in all columns */
     bool whole;         /* all lanes are active */
-    uint64_t firsts[2]; /* units whose extra term of energy is gLL, not g1 */
-    uint64_t rows[2];   /* lanes that have rows */
+    uint64_t firsts[2]; /* mask of the units whose extra term of energy is gLL, not g1 */
+    uint64_t rows[2];   /* lanes that have rows of a plane */
     /* Lanes that have a row above, and that have two rows above. [0] holds for the step after one
      * of the first 30 steps, [1] after the last but one, [2] after the last. */
     uint64_t up[3], up_up[3];
@@ -50,20 +52,22 @@ struct shape {
 
 struct stream {
     struct pair pairs[WAVE_JOBS];
-    /* Rows from a plane to the next plane at the same place; UINT32_MAX if none is read. */
+    /* Rows of memory from a row of a plane to the same row of the next plane; UINT32_MAX if no
+     * other plane is read. */
     uint32_t delay;
-    __m512i contexts;                /* contexts by min(E, 32 + E / 16), E being the energy */
+    __m512i contexts;                /* the context of energy E at min(E, 32 + E / 16) */
     __m512i lane_above;              /* permutation that moves lane l to l + 1 */
     __m512i lane_above_2;            /* permutation that moves lane l to l + 2 */
     __m512i minus_l;                 /* -l in lane l */
     __m512i swap;                    /* permutation that swaps the bytes of 16 bits */
     __m512i halves[3], around[3][2]; /* tables of struct psti_pli_wave_indexed */
-    __m512i activities_turned;       /* activities by tokens whose bits are in reverse order */
+    __m512i activities_turned;       /* activities of tokens, whose bits are in reverse order in the
+                                      * index */
 };
 
 /* -- Contexts -- */
 
-/* The place of a step, and masks of lanes at the edges. */
+/* The number of a step, and masks of lanes at the edges. */
 struct step {
     uint32_t t;
     uint64_t front;        /* lanes in band t / BAND */
@@ -95,7 +99,7 @@ INLINE __mmask64 of_bands(const uint64_t lanes[2], uint64_t front)
  */
 enum energy { FIRST, SECOND, MIXED };
 
-/* The activities of a step, moved to the lanes below that have them above. */
+/* The activities of a step, moved to the lanes below: up_up to those two lanes below. */
 struct turned {
     __m512i up, up_up;
 };
@@ -160,9 +164,9 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 
 /* -- Tokens -- */
 
-/* A step of a pair has two parts: the search, which is a long chain of few instructions, and all
- * the rest. While one pair finishes its step, two others search. IN_TURN keeps their instructions
- * interleaved, because the processor's queues are too short to find that order. */
+/* A step of a pair of units has two parts: the search, which is a long chain of few instructions,
+ * and all the rest. While one pair finishes its step, two others search. IN_TURN keeps their
+ * instructions interleaved, because the processor's queues are too short to find that order. */
 #if defined(PST_SIMDE)
 #define IN_TURN
 #else
@@ -170,11 +174,12 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 #endif
 
 struct found {
-    /* The context, and the bits of the token that are known: see struct psti_pli_wave_indexed. */
+    /* The context and the known bits of the token, as struct psti_pli_wave_indexed joins them. */
     __m512i index;
     __m512i begins[3];
     __mmask64 above;
-    __m512i g, f, below; /* activity; frequency; start of the token's slots, less 1 */
+    __m512i g, f, below; /* activity and frequency of the token; start of the token's slots, less
+                          * 1 */
 };
 
 /* Each comparison gives a bit of the token, the highest bit first. */
@@ -292,12 +297,12 @@ struct kind {
     enum energy energy;
 };
 
-/* A step that is done, and the two after it. */
+/* A step that has been decoded, and the two after it. */
 struct steps {
     struct step at, next, after;
 };
 
-/* The step of a pair that is to be finished. Its tokens are found. */
+/* The step that a pair of units is to finish. Its tokens are found. */
 struct rest {
     struct pair *x;
     const struct found *found;
@@ -325,7 +330,7 @@ INLINE void finish_2(const struct stream *s, const struct shape *shape, const st
     r->turned = turn_down(s, r->g, p->at.next_up, p->at.next_up_up);
     r->e = energies(s, shape, r->x, r->g, &r->turned, p->next, p->after, k->energy);
 }
-/* Ends the step. Then the pair has the contexts of the next step. */
+/* Ends the step. Afterwards the pair has the contexts of the next step. */
 INLINE void finish_3(const struct stream *s, const struct kind *k, struct rest *r)
 {
     fill(r->x, &r->product, r->active, k->whole);
@@ -333,9 +338,10 @@ INLINE void finish_3(const struct stream *s, const struct kind *k, struct rest *
 }
 
 /* Does a third of a step, as far as there are such pairs: pair i finishes its step, the next pair
- * searches for the second half of its tokens' bits, the one past that for the first half.
- * `opens`: a band begins and nothing is to be finished; in its first turn, which is 1, no search is
- * half done. The compiler finds a better order of instructions within this function. */
+ * searches for the second half of its tokens' bits, the pair after that for the first half. With
+ * `opens` a band begins, and nothing is to be finished; in the first turn of a band, number 1, no
+ * search is half done. All is in one function, because the compiler then finds a better order of
+ * instructions. */
 INLINE void take_turn(const struct stream *s, const struct shape *shape, const struct kind *k,
                       struct pair *x, struct found *in, uint32_t i, bool opens,
                       const struct steps *p)
@@ -384,8 +390,8 @@ INLINE void begin_pair(const struct stream *s, const struct shape *shape, struct
     x->context = contexts(s, e);
 }
 
-/* Does the steps of one band. At the end the searches of the first pairs are a step ahead. The next
- * band repeats them, because its contexts may have another formula. */
+/* Does the steps of one band. At the end the searches of the first pairs are already a step ahead.
+ * The next band repeats these searches, because its contexts may have another formula. */
 INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end,
                      const struct kind k)
 {
@@ -409,7 +415,7 @@ INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, ui
             take_turn(&c, shape, &k, x, in, 0, false, &p);
         take_turn(&c, shape, &k, x, in, 1, false, &p);
         take_turn(&c, shape, &k, x, in, 2, false, &p);
-        if (n == 1) /* a pair alone does not need to be ahead */
+        if (n == 1) /* a pair alone does not search ahead */
             take_turn(&c, shape, &k, x, in, 0, false, &p);
 #pragma GCC unroll 4
         for (uint32_t i = n; i-- > 0;) /* a step takes at most 32 words of each unit */
@@ -534,7 +540,7 @@ static struct words open_words(const struct psti_pli_wave512_job *job, uint32_t 
     return (struct words){words, words + n_words};
 }
 
-/* Returns bytes of 32 states, from bit `by` on. */
+/* Returns a byte of each of 32 states, from bit `by` on. */
 INLINE __m256i state_bytes(const uint32_t *states, uint32_t by)
 {
     __m512i low = _mm512_srli_epi32(row_load(states), by);
@@ -542,8 +548,8 @@ INLINE __m256i state_bytes(const uint32_t *states, uint32_t by)
     return _mm256_set_m128i(_mm512_cvtepi32_epi8(high), _mm512_cvtepi32_epi8(low));
 }
 
-/* Opens the states of two units. A single unit stands there twice; no lane of the second has pairs.
- */
+/* Sets the states of two units to their start. A single unit takes both places; in the second, no
+ * lane has pairs. */
 TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *job)
 {
     const uint32_t *a = job->heads[0]->states, *b = job->heads[1]->states;

@@ -20,7 +20,8 @@ INLINE __m256i narrow(__m256i low, __m256i high)
     return _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xD8);
 }
 
-/* Returns bytes 0..15 as words, or bytes 16..31 if `half` is 1. The bytes are in order. */
+/* Returns bytes 0..15 as words or, if `half` is 1, bytes 16..31. The words are in the order of the
+ * bytes. */
 INLINE __m256i widen(__m256i bytes, int half)
 {
     return _mm256_cvtepu8_epi16(half ? _mm256_extracti128_si256(bytes, 1)
@@ -48,7 +49,7 @@ TARGET static void find_tokens(const int16_t *values, uint32_t n, uint8_t *token
     }
 }
 
-/* Returns, as bits, which of 64 bytes are above `limit`. */
+/* Returns a mask of those of 64 bytes that are above `limit`. */
 INLINE uint64_t above(const __m256i *bytes, int limit)
 {
     __m256i l = _mm256_set1_epi8((char)limit);
@@ -57,7 +58,7 @@ INLINE uint64_t above(const __m256i *bytes, int limit)
     return low | (uint64_t)high << HALF;
 }
 
-/* Returns bit b of 64 words. */
+/* Returns a mask of bit b of 64 words. */
 INLINE uint64_t bit_of(const __m256i *words, uint32_t b)
 {
     __m128i up = _mm_cvtsi32_si128((int)(15 - b));
@@ -75,8 +76,8 @@ INLINE void put_masked(struct psti_je_bits *bits, uint64_t values, uint64_t mask
     psti_pli_jpeg_encode_put_group(bits, _pext_u64(values, mask), (uint32_t)_mm_popcnt_u64(mask));
 }
 
-/* Writes bit 0 of the words that have at least one bit by `n_bits`, bit 1 of those that have more,
- * and so on. */
+/* Writes bit 0 of the words that have at least one bit, then bit 1 of those that have more, and so
+ * on. `n_bits` has the words' numbers of bits. */
 INLINE void put_planes(struct psti_je_bits *bits, const __m256i *words, const __m256i *n_bits)
 {
     uint64_t mask = above(n_bits, 0);

@@ -94,7 +94,7 @@ INLINE __m256i of_sides(uint32_t side_0, uint32_t side_1)
     return _mm256_set1_epi32((int)((side_0 & 0xffff) | side_1 << 16));
 }
 
-/* The inputs of the sums of a plane. */
+/* What the contexts of a plane are computed from. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES], *sides;
     __m256i weights[PSTI_JPEG_N_FEATURES / 2], bias;

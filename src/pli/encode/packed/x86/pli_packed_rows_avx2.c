@@ -18,7 +18,7 @@ enum { N = PSTI_PACKED_N_PREDICTORS, START = PSTI_PACKED_ROW_START };
 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-/* Returns the part of the taps in 32 predictions, modulo 2^8. */
+/* Returns the terms that the taps add to 32 predictions, modulo 2^8. */
 INLINE __m256i tap_half(const int16_t *r0, const int16_t *r1, __m256i tap0, __m256i tap1)
 {
     const __m256i half = _mm256_set1_epi16(16), low_byte = _mm256_set1_epi16(0xFF);
@@ -121,8 +121,8 @@ INLINE __m256i costs_of(__m256i widths, __m256i above)
     return _mm256_add_epi8(v, _mm256_add_epi8(two, equal));
 }
 
-/* Fills lane k with the width above of group `from` + k, once for each predictor. `exists` is all
- * ones there if the group exists. */
+/* Fills lane k with the width of the group above group `from` + k, once for each predictor. Sets
+ * lane k of `exists` to all ones if the group exists. */
 INLINE void spread_above(const struct psti_packed_block *block, uint32_t from, __m256i *above,
                          __m256i *exists)
 {

@@ -81,7 +81,7 @@ INLINE void put_bits(struct writer *w, uint64_t bits, uint32_t n)
     w->n &= 7;
 }
 
-/* Returns one bit for each of a step's 32 lanes of 16 bits: 1 if it is negative. */
+/* Returns a bit for each of the 32 lanes of 16 bits of a step: 1 if the lane is negative. */
 INLINE uint32_t signs_of(__m256i low, __m256i high)
 {
     __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xD8);
@@ -110,7 +110,8 @@ INLINE void put_masked(struct writer *w, const uint64_t *values, const uint64_t 
     }
 }
 
-/* Returns a table by token that has as many bits set as the token's R or S has. */
+/* Returns a table by token: as many bits are set in an entry as the token has bits of R, or of
+ * S. */
 INLINE __m256i load_masks(const uint8_t *n_bits)
 {
     _Alignas(16) uint8_t masks[PSTI_PLI_N_TOKENS_8];
@@ -192,7 +193,7 @@ TARGET size_t psti_pli_wave_write_bits_u16_avx2(const uint16_t *indices, const u
     return (size_t)(w.bytes - bits) + (w.n > 0);
 }
 
-/* The codes of 16 tokens, as four vectors of the numbers in them. */
+/* The codes of 16 tokens, as four vectors of 16-bit numbers. */
 struct codes_u8 {
     __m256i reciprocal, scale, third, fields;
 };
@@ -202,7 +203,8 @@ INLINE struct codes_u8 load_codes(const uint16_t *i, const uint64_t *codes)
     for (uint32_t k = 0; k < 4; k++)
         v[k] = psti_pli_rans_load_four(codes + i[k], codes + i[k + 4], codes + i[k + 8],
                                        codes + i[k + 12]);
-    for (uint32_t k = 0; k < 2; k++) { /* tokens 0, 1 and 4, 5; then 2, 3 and 6, 7 */
+    for (uint32_t k = 0; k < 2; k++) { /* first of tokens 0, 1 and 4, 5; then of tokens 2, 3 and 6,
+                                        * 7 */
         __m256i low = _mm256_unpacklo_epi16(v[2 * k], v[2 * k + 1]);
         __m256i high = _mm256_unpackhi_epi16(v[2 * k], v[2 * k + 1]);
         lower[k] = low;
@@ -220,7 +222,7 @@ INLINE struct codes_u8 load_codes(const uint16_t *i, const uint64_t *codes)
     };
 }
 
-/* Lets 16 lanes take a token each. `full` are those that lose a word first. */
+/* Codes a token into each of 16 states. Sets `full` to the lanes that lose a word first. */
 INLINE __m256i take_sixteen(const struct codes_u8 *c, __m256i x, __m256i *full)
 {
     const __m256i most = _mm256_set1_epi16(PSTI_PLI_PROB_SUM_8 - 1);
@@ -234,8 +236,8 @@ INLINE __m256i take_sixteen(const struct codes_u8 *c, __m256i x, __m256i *full)
     return _mm256_add_epi16(x, _mm256_mullo_epi16(quotient, rest));
 }
 
-/* Stores those of 32 bytes that `full` selects before `end`, 8 bytes at a time. Returns where they
- * begin. */
+/* Stores those of 32 bytes that the mask `full` selects before `end`, 8 bytes at a time. Returns
+ * where they begin. */
 INLINE uint8_t *put_words(__m256i words, __m256i full, uint8_t *end)
 {
     uint64_t parts[4], masks[4];
@@ -279,7 +281,7 @@ TARGET uint8_t *psti_pli_wave_code_avx2(const uint16_t *indices, uint32_t n_step
     return end;
 }
 
-/* Lets eight lanes take a token each. */
+/* Codes a token into each of eight states. */
 INLINE __m256i code_eight(const uint16_t *indices, const uint64_t *codes, __m256i states,
                           uint16_t **end)
 {

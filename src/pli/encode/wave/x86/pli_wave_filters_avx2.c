@@ -25,10 +25,11 @@ enum {
     FLOAT_FRACTION = 23
 };
 
-/* The parts of a filter's sums besides neighbours. */
+/* The kinds of filters, by the products that they need besides those of neighbours. */
 enum kind { MED, NO_TAPS, ONE_TAP, TWO_TAPS };
 
-/* One row: its pairs of neighbours by vector, and its samples in the byte order of vpackuswb. */
+/* A row of samples: its pairs of neighbours by vector, and the samples in the byte order of
+ * vpackuswb. */
 struct row {
     __m256i pairs[N_VECTORS][N_PAIRS];
     __m256i samples[N_VECTORS / 2];
@@ -59,7 +60,7 @@ INLINE void pair_vector(const struct psti_wave_near_u8 *n, uint32_t i, uint32_t 
     pairs[3] = pair(offset(load(g + x)), offset(load(r + x)));
 }
 
-/* Makes the pairs and samples of a row. The filters of list 1 have one tap; there 128 stands in
+/* Makes the pairs and samples of a row. The filters of list 1 have one tap; 128 then stands in
  * place of the second residual. */
 INLINE void pair_row(const struct psti_wave_near_u8 *n, uint32_t i, const int16_t *g,
                      const int16_t *r, bool one_tap, struct row *row)
@@ -221,7 +222,7 @@ INLINE void price(const struct row *rows, uint32_t n_rows, const struct filter *
         prices[k] = sum_prices(all[k], n_rows);
 }
 
-/* The filters of lowest cost so far, by block. */
+/* The filter of lowest cost so far, and its cost, for each block. */
 struct best {
     __m128i prices, numbers;
 };

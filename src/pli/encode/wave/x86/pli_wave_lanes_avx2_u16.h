@@ -10,7 +10,7 @@
 
 #define PSTI_WAVE_INLINE static inline __attribute__((always_inline, target("avx2")))
 
-/* The amount by which psti_pli_wave_biased_prices_u16() is above the estimate: the bias of the
+/* psti_pli_wave_biased_prices_u16() exceeds the estimate by this amount, the bias of the
  * exponent. */
 enum { PSTI_WAVE_PRICE_FRACTION = 4, PSTI_WAVE_PRICE_BIAS = 127 << PSTI_WAVE_PRICE_FRACTION };
 
@@ -35,11 +35,11 @@ PSTI_WAVE_INLINE __m256i psti_pli_wave_columns_u16(uint32_t x, uint32_t width)
     return _mm256_cmpgt_epi16(_mm256_set1_epi16((int16_t)width), columns);
 }
 
-/* Returns masks with as many bits set as the tokens in lanes of 16 bits have raw bits: (token - 17)
- * / 2 from token 24 on. */
+/* Returns masks for tokens in lanes of 16 bits. A mask has as many bits set as its token has raw
+ * bits: (token - 17) / 2 from token 24 on. */
 PSTI_WAVE_INLINE __m256i psti_pli_wave_raw_masks_u16(__m256i tokens)
 {
-    /* 1 << n by n; `low` has byte 0 of it, `high` byte 1. */
+    /* The bytes of 1 << n, by n: `low` has byte 0, `high` has byte 1. */
     const __m256i low = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 0, 0, 8, 16, 32, 64, (char)128, 0, 0, 0, 0, 0, 0, 0, 0));
     const __m256i high = _mm256_broadcastsi128_si256(

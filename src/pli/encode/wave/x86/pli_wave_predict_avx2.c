@@ -60,8 +60,8 @@ static TARGET uint64_t price_plane_u8(const struct psti_pli_source *source,
     return sum_of(sum);
 }
 
-/* Subtracts the taps' part of the prediction, a * g + b * r, from 16 residuals; returns them modulo
- * 256. `r` is NULL if b is 0. vpmulhrsw by 1024 is (sum + 16) >> 5. */
+/* Subtracts the terms of the taps, a * g + b * r, from 16 residuals, and returns these modulo 256.
+ * `r` is NULL if b is 0. vpmulhrsw by 1024 is (sum + 16) >> 5. */
 INLINE __m256i add_taps_to(const int16_t *from, __m256i a, __m256i b, const int16_t *g,
                            const int16_t *r)
 {
@@ -72,13 +72,13 @@ INLINE __m256i add_taps_to(const int16_t *from, __m256i a, __m256i b, const int1
     return _mm256_and_si256(_mm256_sub_epi16(load(from), tap), _mm256_set1_epi16(255));
 }
 
-/* Returns the estimated cost with taps. `r` is NULL if b is 0. */
+/* Returns the estimated cost of residuals after taps are added. `r` is NULL if b is 0. */
 INLINE uint64_t price_taps(const struct psti_pli_source *source, const int16_t *from, int8_t a,
                            int8_t b, const int16_t *g, const int16_t *r)
 {
     const __m256i va = _mm256_set1_epi16(a), vb = _mm256_set1_epi16(b);
     __m256i sum = _mm256_setzero_si256(), masks[2];
-    for (uint32_t half = 0; half < 2; half++) /* in the byte order of vpackuswb */
+    for (uint32_t half = 0; half < 2; half++) /* the halves are in the byte order of vpackuswb */
         masks[half] = _mm256_permute4x64_epi64(columns_of(half * LANES, source->width), 0xD8);
     for (size_t i = 0; i < (size_t)source->height * PSTI_WAVE_EDGE; i += PSTI_WAVE_EDGE)
         for (size_t half = 0; half < 2; half++) {

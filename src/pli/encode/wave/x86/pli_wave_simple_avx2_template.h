@@ -40,7 +40,7 @@ INLINE void try_rows(const struct psti_pli_source *source, uint32_t plane, uint3
         SAMPLE *own = rows[y % 2] + LANES, *above = rows[(y + 1) % 2] + LANES;
         memcpy(own, s, PSTI_WAVE_EDGE * sizeof *s);
         own[-1] = y > 0 ? above[0] : s[0];
-        if (y == 0) /* U and UL are L */
+        if (y == 0) /* in row 0, U and UL are L */
             memcpy(above, own - 1, PSTI_WAVE_EDGE * sizeof *s);
         /* UL of column 0 is U. In row 0 it is the start sample. */
         above[-1] = above[0];

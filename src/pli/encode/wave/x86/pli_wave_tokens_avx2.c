@@ -70,7 +70,8 @@ INLINE __m256i energies_u16(enum psti_pli_energy kind, __m256i cross, __m256i fa
     return _mm256_add_epi8(half_of(cross, far), own);
 }
 
-/* The tables for Q[energy] in three shuffles. From energy = 32 on Q depends on energy >> 4 only. */
+/* The tables from which three shuffles take Q[energy]. From energy 32 on Q depends on energy >> 4
+ * only. */
 struct buckets {
     __m256i below_16, below_32, others;
 };
@@ -98,16 +99,16 @@ INLINE __m256i bucket_of(const struct buckets *b, __m256i e)
     return _mm256_blendv_epi8(c, _mm256_shuffle_epi8(b->below_16, low), of_0);
 }
 
-/* 32 pairs. `raw` holds x and y as they are, of pairs 0..15 and of pairs 16..31. The other members
- * are bytes in the order of _mm256_packus_epi16(); interleaving them brings them into order again.
- * `first` is R, except for the token of any pair, and `second` is S. Bits above those that a token
- * has mean nothing. */
+/* 32 coded pairs. raw[0] holds x and y of pairs 0..15 as they were, raw[1] those of pairs 16..31.
+ * The other members are bytes in the order of _mm256_packus_epi16(); interleaving them brings them
+ * into order again. `first` is R, except for the token of any pair, and `second` is S. Bits above
+ * those that a token has mean nothing. */
 struct pairs {
     __m256i raw[2], token, first, second;
 };
 
-/* For 16 pairs: d = |x| + |y|, the point's b (`up` of docs/format-pli.md, 5.4), the number of right
- * angles by which it was rotated, and q + 5 as far as it matters (`nth` of 5.4 is q). */
+/* The points of 16 pairs: d = |x| + |y|, b (`up` of docs/format-pli.md, 5.4), the number of right
+ * angles by which the point was rotated, and q + 5 as far as it matters (`nth` of 5.4 is q). */
 struct points {
     __m256i d, b, turns, q_5;
 };
@@ -144,7 +145,7 @@ INLINE __m256i small_tokens(__m256i q_5)
 }
 
 /* Tokens 11 to 15, which follow from d and b. `turned`, 0 or -1, is subtracted from the number of
- * rotations. `u` is u (`ring` of section 5.4), `half` the least u of the token, and `b` the point's
+ * right angles. `u` is `ring` of section 5.4, `half` the least u of the token, and `b` the point's
  * b after these rotations. */
 struct squares {
     __m256i token, turned, u, half, b;
@@ -173,7 +174,8 @@ INLINE struct squares find_squares(__m256i d, __m256i b)
 /* Codes the pairs of 64 residuals. Residuals outside of `columns` count as 0. */
 INLINE struct pairs code_pairs(const int16_t *residuals, const __m256i *columns)
 {
-    /* The number to add to q + 5 (tokens 11 to 15: to b - (u >> 1)) to get the index. */
+    /* The number that gives the index when it is added to q + 5 (tokens 11 to 15: to b - (u >>
+     * 1)). */
     const __m256i bases = load_table(psti_pli_wave_bases), three = _mm256_set1_epi8(3);
     const __m256i to_index =
         _mm256_blendv_epi8(_mm256_sub_epi8(_mm256_set1_epi8(-5), bases), bases,
@@ -231,7 +233,7 @@ TARGET void psti_pli_wave_find_activities_u8_avx2(const int16_t *residuals, uint
 #define MOVED_UP(v, n) _mm256_alignr_epi8(v, _mm256_permute2x128_si256(v, v, 0x08), 16 - (n))
 #define MOVED_DOWN(v) _mm256_alignr_epi8(_mm256_permute2x128_si256(v, v, 0x81), v, 1)
 
-/* The activities of neighbours. */
+/* The activities of the neighbours of a row's pairs. */
 struct near {
     __m256i l, u, ul, uu, uur, z;
 };
@@ -278,7 +280,8 @@ INLINE void put_values(const struct pairs *p, uint16_t *values)
     _mm256_storeu_si256((__m256i *)(values + 16), high);
 }
 
-/* Stores the indices of pairs that the unit has, as `there` says, and NONE for the others. */
+/* Stores the indices of the pairs that the unit has (`there` is their mask), and NONE for the other
+ * pairs. */
 INLINE void put_indices(__m256i token, __m256i context, __m256i there, uint16_t *indices)
 {
     const __m256i none = _mm256_set1_epi16(PSTI_WAVE_NONE_8);
@@ -366,7 +369,7 @@ INLINE void indices_of(__m256i token, __m256i context, uint16_t *out)
     _mm256_storeu_si256((__m256i *)(out + 16), _mm256_permute2x128_si256(even, odd, 0x31));
 }
 
-/* Makes the records of a row, as far as `width`, from activities and contexts. */
+/* Makes the records of the first `width` samples of a row from activities and contexts. */
 TARGET static void find_records_u16(const int16_t *residuals, const uint8_t *tokens,
                                     const uint8_t *contexts, uint32_t width, uint16_t *indices,
                                     uint16_t *values)
