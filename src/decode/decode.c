@@ -280,9 +280,9 @@ static enum pst_status run_codec(struct psti_decode_job *job)
     }
 }
 
-/* Changes a range of pixels [*from, *from + *count) of a small picture to the range of the full
- * picture, of n pixels, that it is made from. `margin` is in pixels of the small picture:
- * upsampling may look at samples beyond the range, and a sample may be two pixels wide. */
+/* Maps a range of pixels [*from, *from + *count) of a small picture to the range of the full
+ * picture, n pixels long, that it is made from. `margin` is in pixels of the small picture:
+ * upsampling may read samples beyond the range, and a sample may be two pixels wide. */
 static void unscale(uint32_t *from, uint32_t *count, uint32_t n, uint32_t scale_log2)
 {
     const uint32_t margin = 4;
@@ -314,7 +314,8 @@ void psti_decode_ends(const struct pst_image_info *info, const struct pst_decode
                       bool *top, bool *left)
 {
     uint8_t orientation = options->ignore_orientation ? 1 : info->orientation;
-    /* A picture of 2 x 2 pixels tells the sides: its first shown pixel is stored at `stored`. */
+    /* A picture of 2 x 2 pixels tells the sides: its first shown pixel is stored at `stored`, which
+     * is in the last row or column if that is shown first. */
     const struct psti_rect first = {0, 0, 1, 1};
     struct psti_rect stored = psti_decode_turn_to_stored(&first, orientation, 2, 2);
     bool swaps = psti_decode_turn_swaps(orientation);
@@ -372,7 +373,7 @@ enum pst_status psti_decode_rows_scaled(struct psti_decoder *decoder, const void
 
 struct copy_target {
     uint8_t *pixels;
-    size_t stride_nbytes, row_nbytes; /* distance of rows; bytes of a row that are used */
+    size_t stride_nbytes, row_nbytes; /* bytes from row to row; bytes of a row that are used */
 };
 
 static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,

@@ -14,7 +14,7 @@
 struct psti_decoder;
 
 struct psti_rect {
-    uint32_t y, x, height, width; /* in pixels of the picture as shown, after orientation */
+    uint32_t y, x, height, width; /* in pixels of the picture as it is shown, after orientation */
 };
 
 /* Receives rows in order, from top to bottom: `n_rows` rows of region.width * channels samples (u8
@@ -26,7 +26,8 @@ typedef enum pst_status (*psti_row_sink)(void *ctx, const void *rows, size_t row
 enum pst_status psti_decode_open(struct psti_decoder **out, struct pst_error *err);
 void psti_decode_close(struct psti_decoder **decoder);
 
-/* Returns the options for an item whose orientation the index states. 0: it does not. */
+/* Returns the options for an item with the orientation that the index states; 0: the index states
+ * none. */
 static inline struct pst_decode_options psti_decode_options_for(
     const struct pst_decode_options *options, uint8_t orientation)
 {
@@ -75,8 +76,8 @@ static inline uint32_t psti_decode_scaled(uint32_t n, uint32_t scale_log2)
 {
     return (n + (1u << scale_log2) - 1) >> scale_log2;
 }
-/* Tells at which sides of the shown picture the stored picture ends. *top: its end is shown at the
- * top. *left: its end is shown at the left. */
+/* Tells at which sides of the shown picture the last row and the last column of the stored picture
+ * are. *top: true if one of them is at the top. *left: true if one of them is at the left. */
 void psti_decode_ends(const struct pst_image_info *info, const struct pst_decode_options *options,
                       bool *top, bool *left);
 
@@ -94,43 +95,43 @@ struct psti_rect psti_decode_stored(const struct pst_image_info *info,
                                     const struct pst_decode_options *options, uint32_t scale_log2,
                                     const struct psti_rect *region);
 
-/* Gives channels and bits after the conversions that `options` ask for. */
+/* Gives the channels and bits that pixels have after the conversions that `options` ask for. */
 void psti_decode_output(const struct pst_image_info *info, const struct pst_decode_options *options,
                         uint8_t *channels, uint8_t *bits);
 
 /* Returns true for a WebP of kind VP8L whose chunks are whole. */
 bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes);
 
-/* Computes the bytes of the decoded pixels from `info`. False if that is more than memory can
- * hold. */
+/* Computes the bytes of the decoded pixels from `info`. Returns false if that is more than memory
+ * can hold. */
 bool psti_decode_pixels_nbytes(const struct pst_image_info *info,
                                const struct pst_decode_options *options, size_t *row_nbytes,
                                size_t *nbytes);
 /* Decodes the whole image row by row and hashes the pixels, without memory for the whole image.
- * *hash: XXH3-64 of (H,W,C), u8 or u16 little-endian. */
+ * Sets *hash to the XXH3-64 of (H,W,C), u8 or u16 little-endian. */
 enum pst_status psti_decode_hash_pixels(struct psti_decoder *decoder, const void *bytes,
                                         size_t nbytes, const struct pst_image_info *info,
                                         const struct pst_decode_options *options, uint64_t *hash,
                                         struct pst_error *err);
-/* Does that for a JPEG's pixels as they are stored: its EXIF orientation is not applied. A PLI that
- * keeps a JPEG has this checksum in its header. */
+/* Does the same for a JPEG's pixels as they are stored: its EXIF orientation is not applied. A PLI
+ * that keeps a JPEG has this checksum in its header. */
 enum pst_status psti_decode_hash_jpeg(struct psti_decoder *decoder, const void *jpeg, size_t nbytes,
                                       uint64_t *hash, struct pst_error *err);
-/* Returns this as the reference that psti_pli_keep_jpeg (pli/pli.h) compares with. The caller keeps
- * `decoder`. */
+/* Returns psti_decode_hash_jpeg as the reference that psti_pli_keep_jpeg (pli/pli.h) compares with.
+ * `decoder` stays the caller's. */
 struct psti_pli_reference;
 struct psti_pli_reference psti_decode_jpeg_reference(struct psti_decoder *decoder);
 
-/* Counters of this decoder, cumulative. */
+/* Counters of a decoder. They are never reset. */
 struct psti_decode_stats {
     uint64_t nbytes_out;        /* bytes of the pixels delivered */
     uint64_t n_region_fallback; /* whole images that were decoded for a region */
-    uint64_t scratch_nbytes;    /* bytes of scratch held now */
-    /* scratch limit with which the last image would have been decoded faster; 0: the limit was
+    uint64_t scratch_nbytes;    /* bytes of scratch that the decoder holds now */
+    /* the scratch limit with which the last image would have been decoded faster; 0: the limit was
      * enough */
     uint64_t scratch_wanted;
     uint64_t n_units;       /* PLI: units that were decoded */
-    uint64_t n_units_whole; /* PLI: units of the whole images that these units belong to */
+    uint64_t n_units_whole; /* PLI: units of all images of which units were decoded */
     uint64_t n_libpng;      /* PNGs that libpng decoded instead of libdeflate */
 };
 void psti_decode_stats(const struct psti_decoder *decoder, struct psti_decode_stats *stats);
@@ -142,10 +143,10 @@ void psti_decode_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes
  * memory, images allocate as they come. */
 void psti_decode_hold(struct psti_decoder *decoder, uint64_t nbytes);
 
-/* Gives the libraries after the codecs. Writes at most `capacity` entries and returns their
- * number. */
+/* Lists the codecs and the libraries that they use. Writes at most `capacity` entries and returns
+ * their number. */
 struct psti_codec_version {
-    const char *codec; /* static */
+    const char *codec; /* a string that stays valid */
     char version[40];
 };
 size_t psti_decode_versions(struct psti_codec_version *out, size_t capacity);

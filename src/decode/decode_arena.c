@@ -47,8 +47,8 @@ static bool add_chunk(struct psti_decode_arena *arena, size_t nbytes, enum pst_s
     generous = generous > CHUNK_NBYTES_MIN ? generous : CHUNK_NBYTES_MIN;
     if (generous < least)
         generous = least;
-    /* Sizes go in steps. Otherwise each random crop that is a little larger than those before would
-     * need another chunk. */
+    /* The size is a multiple of CHUNK_NBYTES_MIN. Otherwise each random crop that is a little
+     * larger than those before would need another chunk. */
     generous = psti_round_up(generous, CHUNK_NBYTES_MIN);
     if (generous > left)
         generous = left;
@@ -86,7 +86,7 @@ bool psti_decode_arena_prepare(struct psti_decode_arena *arena, size_t nbytes, e
 {
     if (arena->chunks && arena->chunks->nbytes - arena->chunks->used >= nbytes)
         return true;
-    /* the chunks that are there stay */
+    /* a piece beyond the limit fails before any chunk is freed */
     if (nbytes > arena->limit || arena->limit - nbytes < CHUNK_HEAD) {
         *why = PST_ERROR_LIMIT;
         return false;
@@ -115,7 +115,7 @@ bool psti_decode_arena_lend(struct psti_decode_arena *arena, uint64_t nbytes)
         uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
         uintptr_t from = ((uintptr_t)chunk + chunk->used + page - 1) & ~(page - 1);
         uintptr_t to = ((uintptr_t)chunk + chunk->nbytes) & ~(page - 1);
-        /* if this fails the pages stay, and nothing is lost */
+        /* if this call fails the pages stay, and nothing is lost */
         if (from < to)
             madvise((void *)from, to - from, MADV_DONTNEED);
     }

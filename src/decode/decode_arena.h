@@ -8,14 +8,14 @@
 
 struct psti_arena_chunk;
 
-/* Bump allocation from chunks that are kept. Zero-initialise, then set `limit`. Belongs to one
- * thread. */
+/* An arena: it moves a pointer through chunks that are kept. Zero-initialise it, then set `limit`.
+ * It belongs to one thread. */
 struct psti_decode_arena {
-    /* the chunks, the newest first; memory is handed out only from the newest */
+    /* all chunks, the newest first; memory is handed out only from the newest */
     struct psti_arena_chunk *chunks;
     uint64_t limit; /* bytes that `held` never exceeds */
     uint64_t held;  /* bytes of all chunks */
-    uint64_t want;  /* size of the next chunk, so that one chunk is enough */
+    uint64_t want;  /* size of the next chunk, which is enough for all that the image needs */
 };
 
 /* Returns uninitialised memory, aligned to a cache line, valid until the next reset. If it returns

@@ -1,8 +1,9 @@
-/* decode_audio.c - opens an audio file in memory, by whom can decode it, and reads samples of it.
+/* decode_audio.c - opens an audio file in memory with the decoder for its kind, and reads samples
+ * of it.
  *
  * In: the bytes of a file. Out: interleaved floats. One thread for each open file; nothing is
- * shared. What is not finite is an error, wherever floats are stored: it would spread over a batch.
- */
+ * shared. A sample that is not finite is an error where a file stores floats, because it would
+ * spread over a batch. */
 #include "decode/decode_audio.h"
 
 #include "base/alloc.h"
@@ -18,7 +19,8 @@
 
 #define ROOM "decode"
 
-/* Bytes that tell the kind of a file, and bytes of a WAV in which its samples begin as a rule. */
+/* The bytes that tell the kind of a file, and the bytes within which the samples of a WAV usually
+ * begin. */
 enum { MAGIC_NBYTES = 12, WAV_HEAD_NBYTES = 4096 };
 /* Samples of all channels that a check decodes at once: 4 MiB of floats. */
 #define PIECE_N_FLOATS ((size_t)1 << 20)
@@ -33,7 +35,7 @@ static void take_wav(struct psti_audio *audio)
     info->is_float = audio->wav.is_float;
 }
 
-/* Parses a WAV by its first bytes, and if these are too few by all of them. */
+/* Parses a WAV by its first bytes or, if these are too few, by all of them. */
 static enum pst_status open_wav(struct psti_audio *audio, struct pst_error *err)
 {
     enum pst_status status = PST_ERROR_TRUNCATED;
@@ -52,7 +54,7 @@ static enum pst_status open_wav(struct psti_audio *audio, struct pst_error *err)
     return status;
 }
 
-/* Skips the tags before the sound. False: a tag ends behind the bytes that were given. */
+/* Skips the tags before the sound. Returns false if a tag ends after the bytes that are present. */
 static bool skip_tags(struct psti_audio *audio, bool *any)
 {
     while (audio->nbytes > 0) {
@@ -72,7 +74,7 @@ static bool skip_tags(struct psti_audio *audio, bool *any)
     return true;
 }
 
-/* Names the kind of file by its first bytes, of which MAGIC_NBYTES are there. */
+/* Returns the name of the file's kind by its first MAGIC_NBYTES bytes, which are present. */
 static const char *kind_of(const struct psti_audio *audio, bool tagged)
 {
     const uint8_t *bytes = audio->bytes;
@@ -86,13 +88,13 @@ static const char *kind_of(const struct psti_audio *audio, bool tagged)
         return "ogg";
     if (memcmp(bytes, "FORM", 4) == 0)
         return "aiff";
-    if (tagged || (bytes[0] == 0xFF && bytes[1] >= 0xE0)) /* so libsndfile tells it, too */
+    if (tagged || (bytes[0] == 0xFF && bytes[1] >= 0xE0)) /* libsndfile tells it in the same way */
         return "mp3";
     return "audio";
 }
 
-/* Opens by libsndfile alone, whose word on the length is compared to a header's where there is one.
- */
+/* Opens a file by libsndfile alone. Compares the length that libsndfile finds with that of the
+ * header, if this states one. */
 static enum pst_status open_other(struct psti_audio *audio, bool is_aiff, struct pst_error *err)
 {
     const struct psti_audio_piece all = {.nbytes = audio->nbytes};
@@ -129,7 +131,7 @@ static enum pst_status open_kind(struct psti_audio *audio, struct pst_error *err
         return psti_decode_flac_open(audio, err);
     if (strcmp(kind, "ogg") != 0 && strcmp(kind, "mp3") != 0)
         return open_other(audio, strcmp(kind, "aiff") == 0, err);
-    /* All frames and pages are looked at. */
+    /* The walk reads all frames or pages, so all bytes must be present. */
     status = psti_decode_audio_need(audio, 0, audio->nbytes, err);
     if (status == PST_OK)
         status =
@@ -161,7 +163,7 @@ static enum pst_status check_finite(const struct psti_audio *audio, uint64_t fir
                                     const float *out, struct pst_error *err)
 {
     size_t n_values = n * audio->info.channels;
-    float sum = 0; /* of zeros, and NaN as soon as a value is not finite */
+    float sum = 0; /* stays 0 if all values are finite, else becomes NaN */
     for (size_t i = 0; i < n_values; i++)
         sum += out[i] * 0.0f;
     if (sum == 0)
@@ -228,7 +230,7 @@ void psti_decode_audio_close(struct psti_audio *audio)
         psti_decode_mp3_close(audio);
 }
 
-/* Decodes all samples into `piece`, n_piece of each channel at a time. */
+/* Decodes all samples, n_piece of each channel at a time, into `piece`. */
 static enum pst_status read_all(struct psti_audio *audio, float *piece, uint64_t n_piece,
                                 struct pst_error *err)
 {

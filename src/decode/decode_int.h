@@ -22,16 +22,16 @@ struct psti_emit {
     uint32_t y;     /* rows handed over so far */
 };
 
-/* Begins the way of a region's rows to the sink. `channels_in` and `bits_in` are those of the rows
- * that the codec will hand over: the image's own, or already those that the options ask for. Memory
- * comes from the arena. */
+/* Prepares the way of a region's rows to the sink. `channels_in` and `bits_in` are those of the
+ * rows that the codec will hand over: the image's own, or already those that the options ask for.
+ * Memory comes from the arena. */
 enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_decode_job *job,
                                        uint8_t channels_in, uint8_t bits_in);
 /* Takes the next rows of job->stored, `row_nbytes` apart, at most PSTI_BAND_ROWS of them. Fails
  * only if the sink does, with the sink's status. */
 enum pst_status psti_decode_emit_rows(struct psti_emit *emit, const void *rows, size_t row_nbytes,
                                       uint32_t n_rows);
-/* Ends the rows, after the last one was taken. */
+/* Hands over what is left, after the last row was taken. */
 enum pst_status psti_decode_emit_end(struct psti_emit *emit);
 
 /* decode_convert.c: converts n pixels of `channels_in` samples of `bits_in` bits to `channels`

@@ -18,18 +18,18 @@ struct psti_decoder {
     struct libdeflate_decompressor *inflater; /* made at the first PNG */
     uint64_t scratch_wanted;                  /* as in psti_decode_stats */
     uint64_t n_png_whole;                     /* PNGs that did not need libpng */
-    bool libpng_only; /* for tests, which compare the two ways to decode a PNG */
+    bool libpng_only; /* true in tests that compare the two ways to decode a PNG */
     uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole, n_libpng;
 };
 
-/* The parameters of one call of psti_decode_rows_scaled. The options are complete: every member is
- * there. */
+/* The parameters of one call of psti_decode_rows_scaled. `options` has all members, whatever
+ * version of the struct the caller has. */
 struct psti_decode_job {
     struct psti_decoder *decoder;
     const uint8_t *bytes;
     size_t nbytes;
     const struct pst_image_info *info;
-    const struct psti_pli_header *pli; /* header of a PLI, if it was parsed before; or NULL */
+    const struct psti_pli_header *pli; /* header of a PLI that the caller has parsed; else NULL */
     const struct pst_decode_options *options;
     uint8_t orientation;     /* orientation to apply: 1..8 */
     uint32_t scale_log2;     /* regions are of the picture at 1 / 2^scale_log2 of its size */

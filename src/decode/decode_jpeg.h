@@ -23,7 +23,7 @@ struct psti_jpeg {
     struct jvirt_sarray_control *samples; /* lists of this image's virtual arrays */
     struct jvirt_barray_control *blocks;
     bool created;
-    bool ended; /* the file's bytes were used up, and an EOI was made up after them */
+    bool ended; /* true if the file's bytes were used up, and an EOI was made up after them */
     struct psti_decode_job *job; /* the job of the image under way */
     enum pst_status status;      /* status of the error that left libjpeg by `escape` */
     jmp_buf escape;

@@ -68,8 +68,8 @@ enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
         if (nbytes - at < 2)
             return truncated(err, nbytes);
         size_t length = (size_t)bytes[at] << 8 | bytes[at + 1];
-        /* Lengths of 0 and 1 are invalid. libjpeg takes a segment with such a length for an empty
-         * one when it skips it. */
+        /* A length of 0 or 1 is invalid. libjpeg, when it skips such a segment, takes it for an
+         * empty one. */
         length = length < 2 ? 2 : length;
         if (length > nbytes - at)
             return truncated(err, nbytes);

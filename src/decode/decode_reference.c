@@ -18,7 +18,7 @@ struct psti_pli_reference psti_decode_jpeg_reference(struct psti_decoder *decode
     return (struct psti_pli_reference){.hash = hash_by, .ctx = decoder};
 }
 
-/* Does so with a decoder for this one JPEG. */
+/* Hashes the pixels of one JPEG with a decoder that is made for it alone. */
 static enum pst_status hash_alone(void *ctx, const void *jpeg, size_t nbytes, uint64_t *checksum,
                                   struct pst_error *err)
 {

@@ -1,7 +1,8 @@
-/* decode_audio_aiff.c - AIFF: if its chunks fit the file.
+/* decode_audio_aiff.c - checks whether the chunks of an AIFF file fit the file.
  *
- * In: untrusted bytes: the heads of the chunks. Out: how many samples the file states, or that it
- * is cut. libsndfile, which decodes it, delivers what is left of a cut file without a word. */
+ * In: untrusted bytes: the heads of the chunks. Out: how many samples the file states, or an error
+ * if the file is cut short. libsndfile decodes AIFF, and delivers what is left of a file that is
+ * cut short without reporting it. */
 #include "decode/audio/decode_audio_kinds.h"
 
 #include "base/bits.h"
@@ -14,7 +15,7 @@
 
 enum { FORM_NBYTES = 12, CHUNK_NBYTES = 8, COMMON_NBYTES = 18, SOUND_NBYTES = 8 };
 
-/* What the chunks have said so far. */
+/* What the chunks so far have said of the file. */
 struct seen {
     bool common, sound, plain;
     uint32_t n_samples, block;
@@ -39,7 +40,8 @@ static enum pst_status cut(const struct psti_audio *audio, const char *text, str
     return psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, NULL, (int64_t)audio->nbytes, "%s", text);
 }
 
-/* Takes one chunk. *at: where its head is, then where the next one's is. */
+/* Takes one chunk. *at is the offset of the chunk's head, and becomes that of the next chunk's
+ * head. */
 static enum pst_status take_chunk(const struct psti_audio *audio, bool aifc, uint64_t *at,
                                   struct seen *seen, struct pst_error *err)
 {
@@ -79,7 +81,7 @@ enum pst_status psti_decode_aiff_check(const struct psti_audio *audio, uint64_t 
     enum pst_status status = PST_OK;
     bool aifc = memcmp(type, "AIFC", 4) == 0;
     if (!aifc && memcmp(type, "AIFF", 4) != 0)
-        return PST_OK; /* another kind of file of this family */
+        return PST_OK; /* the file is of another kind that begins with FORM */
     for (uint64_t at = FORM_NBYTES;
          status == PST_OK && at + CHUNK_NBYTES <= audio->nbytes && !(seen.common && seen.sound);)
         status = take_chunk(audio, aifc, &at, &seen, err);

@@ -1,5 +1,5 @@
-/* decode_audio_bytes.c - makes bytes of an audio file be there before they are read: all kinds of
- * files ask for theirs here. One thread for each open file. */
+/* decode_audio_bytes.c - makes bytes of an audio file present before they are read. The readers of
+ * all kinds of files call it. One thread for each open file. */
 #include "decode/audio/decode_audio_bytes.h"
 
 #include "base/checked.h"

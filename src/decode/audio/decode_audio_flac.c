@@ -1,9 +1,10 @@
-/* decode_audio_flac.c - FLAC: how many samples a file has, by its last frame.
+/* decode_audio_flac.c - finds by the last frame how many samples a FLAC file has.
  *
- * In: untrusted bytes: the blocks in front, and the end of the file. Out: the number of samples,
- * which the file must state or leave open; libsndfile, which decodes it, is shown the number that
- * is right. Only the last frame is looked at, whose checksum says that the file is whole up to its
- * end: each frame has the number of its first sample, or of itself. */
+ * In: untrusted bytes: the blocks of metadata, and the end of the file. Out: the number of samples,
+ * which the file must either state or leave open. libsndfile decodes FLAC; it gets a header with
+ * the number that was found. Only the last frame is read. Each frame holds the number of its first
+ * sample, or its own number, so the last frame tells the length, and its checksum says that the
+ * file is whole up to its end. */
 #include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
@@ -20,16 +21,17 @@ enum {
     BLOCK_HEAD = 4,
     INFO_NBYTES = 34,
     INFO_END = MARK + BLOCK_HEAD + INFO_NBYTES,
-    TOTAL_AT = MARK + BLOCK_HEAD + 13, /* its upper four bits; four bytes follow */
+    TOTAL_AT = MARK + BLOCK_HEAD + 13, /* the upper four bits of the total are here; four bytes
+                                        * follow */
     FRAME_HEAD_MAX = 16,
     FRAME_MIN = 9,
-    TRIES_MAX = 100,       /* bytes that look like a header of a frame by chance are far fewer */
-    TAGS_NBYTES = 64 << 10 /* at the end, in which tags are looked for */
+    TRIES_MAX = 100,       /* far fewer places look like a frame's header by chance */
+    TAGS_NBYTES = 64 << 10 /* so many bytes at the end are searched for tags */
 };
 
 struct frame {
-    uint64_t first; /* sample */
-    uint32_t n;     /* samples */
+    uint64_t first; /* number of the frame's first sample */
+    uint32_t n;     /* number of samples */
 };
 
 static uint8_t crc8(const uint8_t *bytes, size_t n)
@@ -61,7 +63,8 @@ static uint16_t crc16(const uint16_t table[256], const uint8_t *bytes, uint64_t 
     return (uint16_t)v;
 }
 
-/* Reads a number of one to seven bytes. Returns how many; 0: it is none. */
+/* Reads a number that is coded in one to seven bytes. Returns how many bytes it has, or 0 if the
+ * bytes code no number. */
 static size_t take_number(const uint8_t *bytes, uint64_t *number)
 {
     size_t n = 1;
@@ -82,8 +85,9 @@ static size_t take_number(const uint8_t *bytes, uint64_t *number)
     return n;
 }
 
-/* Reads the header of a frame, of which FRAME_HEAD_MAX bytes may be read. block: samples of all
- * frames but the last, if these are numbered. False: it is none. */
+/* Reads the header of a frame, of which FRAME_HEAD_MAX bytes may be read. In a file that numbers
+ * its frames, `block` is the number of samples of all frames but the last. Returns false if the
+ * bytes are no header. */
 static bool read_frame(const uint8_t *bytes, uint32_t block, struct frame *frame)
 {
     uint32_t i_block = bytes[2] >> 4, i_rate = bytes[2] & 15, n = 0;
@@ -119,9 +123,10 @@ enum pst_status psti_decode_flac_last_frame(const uint8_t *info, const uint8_t *
 {
     uint16_t table[256];
     struct frame frame;
-    uint32_t block = (uint32_t)info[2] << 8 | info[3]; /* the largest: the last may be smaller */
+    /* The largest block. Only the last frame of a file may be smaller. */
+    uint32_t block = (uint32_t)info[2] << 8 | info[3];
     crc16_fill(table);
-    int tries = 0; /* that cost a checksum each */
+    int tries = 0; /* bytes that looked like a header; each costs a checksum */
     for (uint64_t n = FRAME_MIN; n <= nbytes && tries < TRIES_MAX; n++) {
         const uint8_t *at = bytes + nbytes - n;
         uint8_t head[FRAME_HEAD_MAX] = {0};
@@ -139,7 +144,7 @@ enum pst_status psti_decode_flac_last_frame(const uint8_t *info, const uint8_t *
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "its last frame is damaged or cut");
 }
 
-/* Finds where the frames begin, behind all blocks of metadata. */
+/* Finds where the frames begin, after all blocks of metadata. */
 static enum pst_status skip_blocks(const struct psti_audio *audio, uint64_t *frames,
                                    struct pst_error *err)
 {
@@ -168,8 +173,8 @@ static uint64_t stated_total(const uint8_t *bytes)
            (uint64_t)at[3] << 8 | at[4];
 }
 
-/* Finds how many samples there are, and where the last frame ends: before the tags in the last
- * `n_tags` bytes. */
+/* Finds how many samples there are, and where the last frame ends. Tags after it are looked for in
+ * the last `n_tags` bytes. */
 static enum pst_status measure(const struct psti_audio *audio, uint64_t frames, uint64_t n_tags,
                                uint64_t *end, uint64_t *n_samples, struct pst_error *err)
 {
@@ -191,7 +196,7 @@ static enum pst_status measure(const struct psti_audio *audio, uint64_t frames, 
     return psti_decode_flac_last_frame(info, audio->bytes + *end - n, n, n_samples, err);
 }
 
-/* The same with tags of any size: few are longer than what is looked at first. */
+/* Does the same with tags of any size. The first try covers TAGS_NBYTES, which few tags exceed. */
 static enum pst_status measure_any(const struct psti_audio *audio, uint64_t frames, uint64_t *end,
                                    uint64_t *n_samples, struct pst_error *err)
 {
@@ -202,7 +207,7 @@ static enum pst_status measure_any(const struct psti_audio *audio, uint64_t fram
     return status;
 }
 
-/* Opens by libsndfile a file whose header states n samples. */
+/* Opens the file by libsndfile with a header that states n samples. */
 static enum pst_status show(struct psti_audio *audio, uint64_t end, uint64_t n,
                             struct pst_error *err)
 {
@@ -219,7 +224,8 @@ static enum pst_status show(struct psti_audio *audio, uint64_t end, uint64_t n,
     return psti_decode_sndfile_open(audio, pieces, 2, err);
 }
 
-/* A file of no frames, which libsndfile takes for one of unknown length. */
+/* Sets the facts of a file without frames, which libsndfile would take for a file of unknown
+ * length. */
 static void take_empty(struct psti_audio *audio)
 {
     const uint8_t *info = audio->bytes + MARK + BLOCK_HEAD;

@@ -1,10 +1,10 @@
-/* decode_audio_mp3.c - MPEG audio layer III: any run of samples of a file.
+/* decode_audio_mp3.c - decodes any run of samples of a file of MPEG audio layer III.
  *
- * In: the bytes of a file, walked. Out: interleaved floats. A run begins with its frame, before
- * which two granules are decoded, for what they leave in the synthesis, and as many frames are
- * gathered as may keep bits for it. So a part has the bits of the whole, wherever it begins. A
- * frame whose bits do not fit together is an error, where it is decoded. One thread for each file.
- */
+ * In: the bytes of a file over which the walk has gone. Out: interleaved floats. A run of samples
+ * begins within a frame. Two granules before this frame are decoded first, for what they leave in
+ * the synthesis, and the bits of as many earlier frames are gathered as may keep bits for these. So
+ * a run has the same bits wherever it begins. A frame whose bits do not fit together is an error
+ * when it is decoded. One thread for each file. */
 #include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
@@ -19,15 +19,15 @@
 
 struct psti_audio_mp3 {
     struct psti_mp3_walk walk;
-    uint64_t nbytes;          /* without tags behind */
-    uint64_t i_next, next_at; /* the frame that comes next, and its place */
-    uint64_t n_decoded;       /* frames in a row up to i_next that were decoded */
+    uint64_t nbytes;          /* bytes of the file without the tags at its end */
+    uint64_t i_next, next_at; /* number of the frame that is decoded next, and its offset */
+    uint64_t n_decoded;       /* frames before i_next that were decoded one after the other */
     struct psti_mp3_synthesis *synthesis;
     struct psti_mp3_codes codes;
     struct psti_mp3_part parts[2][2];
-    size_t n_kept; /* bytes at the start of `main` that earlier frames have left */
+    size_t n_kept; /* bytes at the start of `main` that earlier frames have kept for later ones */
     uint8_t main[PSTI_MP3_RESERVOIR_MAX + PSTI_MP3_FRAME_MAX + PSTI_MP3_BEHIND];
-    float pcm[2 * PSTI_MP3_LINES * 2]; /* of frame i_next - 1 */
+    float pcm[2 * PSTI_MP3_LINES * 2]; /* samples of frame i_next - 1 */
 };
 
 static uint32_t frame_samples(const struct psti_audio_mp3 *self)
@@ -35,7 +35,7 @@ static uint32_t frame_samples(const struct psti_audio_mp3 *self)
     return self->walk.first.n_granules * PSTI_MP3_LINES;
 }
 
-/* Appends a frame's main data to the bit reservoir, which holds only the newest bytes. */
+/* Appends n bytes of main data to the bit reservoir, which keeps only the newest bytes. */
 static void keep(struct psti_audio_mp3 *self, size_t n)
 {
     size_t all = self->n_kept + n;
@@ -44,7 +44,8 @@ static void keep(struct psti_audio_mp3 *self, size_t n)
     self->n_kept = kept;
 }
 
-/* Goes to the next frame: its header and main data are there. */
+/* Reads the header of frame i_next and appends its main data to the kept bytes. Returns the
+ * frame. */
 static const uint8_t *enter(struct psti_audio_mp3 *self, const struct psti_audio *audio,
                             struct psti_mp3_header *header)
 {
@@ -64,7 +65,7 @@ static void leave(struct psti_audio_mp3 *self, const struct psti_audio *audio,
         self->next_at = psti_decode_mp3_walk_next(audio->bytes, self->nbytes, self->next_at);
 }
 
-/* Goes to a frame that the index has. */
+/* Makes a frame whose offset the index has the next one, and forgets all earlier frames. */
 static void go(struct psti_audio_mp3 *self, size_t i_index)
 {
     self->i_next = (uint64_t)i_index * PSTI_MP3_INDEX_EVERY;
@@ -74,8 +75,8 @@ static void go(struct psti_audio_mp3 *self, size_t i_index)
     psti_decode_mp3_synthesis_restart(self->synthesis);
 }
 
-/* Gathers the bits of frames up to frame `i`, from a place from where these are all that a frame
- * can need. */
+/* Goes to frame `i` with the bits that earlier frames have kept for it: begins so far ahead that
+ * the reservoir is full, or at the first frame. */
 static void gather(struct psti_audio_mp3 *self, const struct psti_audio *audio, uint64_t i)
 {
     struct psti_mp3_header header;
@@ -98,7 +99,7 @@ static enum pst_status decode_next(struct psti_audio_mp3 *self, const struct pst
     size_t n = header.nbytes - header.main;
     memset(self->main + self->n_kept + n, 0, PSTI_MP3_BEHIND);
     const char *wrong = psti_decode_mp3_side_read(frame, &header, self->parts, &begin);
-    if (!wrong && begin > self->n_kept) /* the file was cut out of another: silence, as mpg123 */
+    if (!wrong && begin > self->n_kept) /* the file was cut out of another: silence, as of mpg123 */
         for (int i = 0; i < 4; i++)
             self->parts[i / 2][i % 2] = (struct psti_mp3_part){0};
     else if (!wrong)
@@ -115,7 +116,7 @@ static enum pst_status decode_next(struct psti_audio_mp3 *self, const struct pst
     return PST_OK;
 }
 
-/* Makes frame i that of `pcm`. */
+/* Decodes up to frame i, so that `pcm` has its samples. */
 static enum pst_status bring_frame(struct psti_audio_mp3 *self, const struct psti_audio *audio,
                                    uint64_t i, struct pst_error *err)
 {
@@ -136,7 +137,7 @@ enum pst_status psti_decode_mp3_read(struct psti_audio *audio, uint64_t first, s
     for (uint64_t at = self->walk.skip + first; n > 0;) {
         enum pst_status status = bring_frame(self, audio, at / samples, err);
         if (status != PST_OK) {
-            self->n_decoded = 0; /* what is there is of no use */
+            self->n_decoded = 0; /* the state after an error is of no use */
             return status;
         }
         size_t offset = (size_t)(at % samples), k = samples - offset < n ? samples - offset : n;

@@ -1,9 +1,9 @@
-/* decode_audio_ogg.c - Ogg files: their links one after another, decoded by libsndfile.
+/* decode_audio_ogg.c - decodes Ogg files by libsndfile, one link after another.
  *
- * In: the bytes of a file, all of them. Out: interleaved floats of any run. The walk has shown that
- * all pages are there and whole. libsndfile is shown one link at a time, or of Opus one segment of
- * it with headers of our own, so what it thinks of the rest does not matter. One thread for each
- * file. */
+ * In: the bytes of a file, all of them. Out: interleaved floats of any run of samples. The walk has
+ * shown that all pages are there and whole. libsndfile gets one link at a time, or one segment of
+ * an Opus link with headers of our own, so what it would make of the other links does not matter.
+ * One thread for each file. */
 #include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
@@ -17,18 +17,19 @@
 
 enum {
     SKIP_VALUES = 2048,
-    FAR = 4 * PSTI_VORBIS_SEGMENT, /* samples that are not decoded to be dropped */
+    FAR = 4 * PSTI_VORBIS_SEGMENT, /* a gap of so many samples is skipped, not decoded and
+                                    * dropped */
     OPUS_RATE = 48000
 };
 
 struct psti_audio_ogg {
     struct psti_ogg_walk walk;
-    uint64_t *n_samples; /* of each link */
+    uint64_t *n_samples; /* samples of each link */
     size_t i_link;       /* the link that is open */
-    uint64_t next;       /* sample of the part that is open that comes next */
-    uint64_t begin;      /* sample of the link with which that part begins */
-    uint64_t place_at;   /* Opus: offset of the page with which that part begins */
-    uint8_t *head;       /* pages of our own that the part begins with */
+    uint64_t next;       /* number of the sample that is read next, counted in the open part */
+    uint64_t begin;      /* sample of the link with which the open part begins */
+    uint64_t place_at;   /* Opus: offset of the page with which the open part begins */
+    uint8_t *head;       /* header pages of our own that the open part begins with */
 };
 
 static uint32_t opus_factor(const struct psti_audio *audio) { return OPUS_RATE / audio->info.rate; }
@@ -38,7 +39,7 @@ static const struct psti_ogg_place *place_of(const struct psti_ogg_link *link, u
     return &link->places[i_segment < link->n_places ? i_segment : link->n_places - 1];
 }
 
-/* Puts our own header pages in front of the pages from a place on. */
+/* Lists the pieces of a part: header pages of our own, then the link's pages from a place on. */
 static enum pst_status begin_at(struct psti_audio *audio, const struct psti_ogg_link *link,
                                 const struct psti_ogg_place *place,
                                 struct psti_audio_piece pieces[2], struct pst_error *err)
@@ -68,7 +69,7 @@ static enum pst_status check_same(const struct psti_audio *audio,
                         i, audio->info.rate, audio->info.channels, before->rate, before->channels);
 }
 
-/* Shows libsndfile the link, from the place of a segment on. */
+/* Opens a part of the link by libsndfile: the pages from the place of a segment on. */
 static enum pst_status open_part(struct psti_audio *audio, size_t i_link, uint64_t i_segment,
                                  struct pst_error *err)
 {
@@ -146,7 +147,7 @@ enum pst_status psti_decode_ogg_open(struct psti_audio *audio, struct pst_error 
     return status;
 }
 
-/* Reads n samples of the part that is open, from its sample `first` on. Those from *at on are
+/* Reads n samples of the open part, from its sample `first` on. The samples from *at to `first` are
  * decoded and dropped. */
 static enum pst_status read_on(struct psti_audio *audio, uint64_t *at, uint64_t first, size_t n,
                                float *out, struct pst_error *err)
@@ -161,11 +162,11 @@ static enum pst_status read_on(struct psti_audio *audio, uint64_t *at, uint64_t 
     }
     if (status == PST_OK)
         status = psti_decode_sndfile_read(audio, *at, n, out, err);
-    *at = status == PST_OK ? *at + n : UINT64_MAX; /* no place from which to go on */
+    *at = status == PST_OK ? *at + n : UINT64_MAX; /* UINT64_MAX: a later call must reopen */
     return status;
 }
 
-/* Reads n samples of a link of Opus, by its segments. */
+/* Reads n samples of an Opus link, one segment after the other. */
 static enum pst_status read_opus(struct psti_audio *audio, size_t i_link, uint64_t first, size_t n,
                                  float *out, struct pst_error *err)
 {
@@ -190,7 +191,7 @@ static enum pst_status read_opus(struct psti_audio *audio, size_t i_link, uint64
     return status;
 }
 
-/* Reads n samples of a link of Vorbis. */
+/* Reads n samples of a Vorbis link. */
 static enum pst_status read_vorbis(struct psti_audio *audio, size_t i_link, uint64_t first,
                                    size_t n, float *out, struct pst_error *err)
 {
@@ -243,7 +244,7 @@ enum pst_status psti_decode_ogg_read(struct psti_audio *audio, uint64_t first, s
         n -= step;
         first = 0;
     }
-    audio->info.n_samples = n_samples; /* not those of a part that was opened */
+    audio->info.n_samples = n_samples; /* of all links; opening a part has set those of the part */
     return status;
 }
 

@@ -1,8 +1,8 @@
-/* decode_audio_sndfile.c - FLAC, Ogg and whatever else libsndfile knows, from memory.
+/* decode_audio_sndfile.c - decodes FLAC, Ogg and all else that libsndfile knows, from memory.
  *
- * libsndfile (LGPL 2.1 or later, https://libsndfile.github.io) is opened at run time, so nothing
- * needs it to build or to start. Each open file has a handle of its own; nothing is shared between
- * threads. Its memory is its own: it has no hooks for that. */
+ * libsndfile (LGPL 2.1 or later, https://libsndfile.github.io) is opened at run time, so that
+ * neither building nor starting Penstock needs it. Each open file has a handle of its own; threads
+ * share nothing. libsndfile has no hooks for memory, so its memory does not come from ours. */
 #include "decode/audio/decode_audio_kinds.h"
 
 #include "base/alloc.h"
@@ -19,7 +19,7 @@
     "install the system's libsndfile (Debian: libsndfile1) or pip install 'penstock[audio]', or "  \
     "name its library by PENSTOCK_SNDFILE"
 
-/* What of sndfile.h is used: its ABI is stable since 1.0.0. */
+/* The part of sndfile.h that is used. Its ABI is stable since 1.0.0. */
 struct sf_info {
     int64_t frames;
     int samplerate, channels, format, sections, seekable;
@@ -33,7 +33,7 @@ struct sf_virtual_io {
 };
 enum { MODE_READ = 0x10, TYPE_MASK = 0x0FFF0000, SUBTYPE_MASK = 0xFFFF, ERROR_BAD_FORMAT = 1 };
 
-/* The functions of libsndfile that are used: its name, our member, result and arguments. */
+/* The functions of libsndfile that are used: symbol, name of our member, result and arguments. */
 #define SNDFILE_LIST(F)                                                                            \
     F(sf_open_virtual, open_virtual, void *,                                                       \
       (struct sf_virtual_io *, int, struct sf_info *, void *))                                     \
@@ -52,12 +52,12 @@ struct psti_sndfile {
     const struct psti_audio *audio;
     struct psti_audio_piece pieces[PSTI_AUDIO_PIECES_MAX];
     size_t n_pieces;
-    int64_t nbytes, at; /* of the pieces in a row */
-    uint64_t next;      /* sample that would be read next */
+    int64_t nbytes, at; /* length of all pieces together, and a position in them */
+    uint64_t next;      /* number of the sample that would be read next */
 };
 
-/* No room of this house: a missing library is no fault of the sample's, and skipping each would
- * hide it. */
+/* Errors about the library do not name a room: a missing library is no fault of the sample, and
+ * skipping each sample would hide it. */
 #define LIBRARY "libsndfile"
 
 static enum pst_status open_library(struct psti_sndfile *lib, struct pst_error *err)
@@ -78,7 +78,7 @@ static enum pst_status open_library(struct psti_sndfile *lib, struct pst_error *
                          #symbol);
     SNDFILE_LIST(LOOK_UP)
 #undef LOOK_UP
-    (void)dlclose(library); /* it stays, for the other handles: RTLD_NODELETE */
+    (void)dlclose(library); /* the library stays loaded for other handles: RTLD_NODELETE */
     return PST_OK;
 }
 
@@ -110,7 +110,7 @@ static int64_t io_seek(int64_t offset, int whence, void *user)
     return self->at;
 }
 
-/* Copies the part of [self->at, self->at + n) that is in one piece. */
+/* Copies the bytes of [self->at, self->at + n) that are in one piece. Returns their number. */
 static int64_t read_piece(const struct psti_sndfile *self, uint8_t *to, int64_t n)
 {
     uint64_t at = (uint64_t)self->at;
@@ -123,7 +123,7 @@ static int64_t read_piece(const struct psti_sndfile *self, uint8_t *to, int64_t 
     else if (psti_decode_audio_bring(self->audio, piece->at + at, (uint64_t)n))
         memcpy(to, self->audio->bytes + piece->at + at, (size_t)n);
     else
-        return 0; /* whoever brings bytes knows why */
+        return 0; /* the function that brings bytes reports why */
     return n;
 }
 
@@ -206,7 +206,7 @@ enum pst_status psti_decode_sndfile_read(struct psti_audio *audio, uint64_t firs
                          (unsigned long long)first, (unsigned long long)audio->info.n_samples,
                          self->strerror(self->handle));
     int64_t got = self->readf_float(self->handle, out, (int64_t)n);
-    bool wrong = self->error(self->handle) != 0; /* a damaged block may have been left out */
+    bool wrong = self->error(self->handle) != 0; /* libsndfile may have left out a damaged block */
     self->next = first + (uint64_t)(got > 0 ? got : 0);
     if (got == (int64_t)n && !wrong)
         return PST_OK;

@@ -1,4 +1,4 @@
-/* decode_audio_tags.c - sizes of the tags around a sound.
+/* decode_audio_tags.c - finds the sizes of the tags before and after the sound of a file.
  *
  * In: untrusted bytes. Out: sizes. Pure functions, any thread. Tags hold titles and pictures, and
  * are no part of the format in which the sound is stored. */
@@ -11,7 +11,8 @@
 
 enum { ID3_HEAD = 10, ID3V1 = 128, ID3V1_MORE = 227, APE_HEAD = 32, LYRICS_MAX = 5100 + 11 + 9 };
 
-/* Returns the size after a mark of ID3v2; 0: no tag, as a byte of a size has 7 bits. */
+/* Returns the size that an ID3v2 header states after its mark. Each byte of a size has 7 bits;
+ * returns 0, no tag, if one has more. */
 static uint64_t id3_nbytes(const uint8_t *head)
 {
     if (head[3] == 0xFF || head[4] == 0xFF || (head[6] | head[7] | head[8] | head[9]) & 0x80)
@@ -30,7 +31,7 @@ uint64_t psti_decode_audio_tag_nbytes(const uint8_t *bytes, uint64_t nbytes)
     return 0;
 }
 
-/* Reads a number of six digits; 0: none. */
+/* Reads a number of six digits. Returns 0 if there are other characters. */
 static uint64_t six_digits(const uint8_t *text)
 {
     uint64_t value = 0;
@@ -42,7 +43,7 @@ static uint64_t six_digits(const uint8_t *text)
     return value;
 }
 
-/* Lyrics3, of both versions, that ends at `end`. */
+/* Returns the size of the Lyrics3 tag, of either version, that ends at `end`. */
 static uint64_t lyrics_nbytes(const uint8_t *bytes, uint64_t end)
 {
     if (end >= 15 && memcmp(bytes + end - 9, "LYRICS200", 9) == 0) {
@@ -59,7 +60,7 @@ static uint64_t lyrics_nbytes(const uint8_t *bytes, uint64_t end)
     return 0;
 }
 
-/* Returns the size of the tag that ends at `end`, 0: there is none. */
+/* Returns the size of the tag that ends at `end`, or 0 if there is none. */
 static uint64_t last_tag(const uint8_t *bytes, uint64_t end)
 {
     uint64_t nbytes = 0;

@@ -5,10 +5,10 @@
 
 #include <stdint.h>
 
-enum { PSTI_AUDIO_TAG_HEAD_NBYTES = 32 }; /* that tell a tag's size */
+enum { PSTI_AUDIO_TAG_HEAD_NBYTES = 32 }; /* the bytes that tell a tag's size */
 
-/* Returns the size of the tag (ID3v2, APE) at the start of the bytes, which may be beyond nbytes;
- * 0: there is none. */
+/* Returns the size of the tag (ID3v2, APE) at the start of the bytes, or 0 if there is none. The
+ * size may exceed nbytes. */
 uint64_t psti_decode_audio_tag_nbytes(const uint8_t *bytes, uint64_t nbytes);
 /* Returns the size of a file without the tags at its end: ID3v1, its extension, APE, Lyrics3, and
  * ID3v2 with a footer. */

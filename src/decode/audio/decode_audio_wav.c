@@ -1,11 +1,11 @@
 /* decode_audio_wav.c - WAV files: the chunks before the samples, and samples to floats.
  *
  * In: untrusted bytes. Out: where the samples are, and floats of any run of them. Pure functions,
- * any thread. PCM of 8 to 32 bits becomes v / 2^(bits - 1), so -1..1; floats stay as they are. A
- * file whose header states more samples than it has is cut short, which is an error. Writers to a
- * pipe leave a size of 2^32 - 1 or 0, which stands for the rest of the file; 0 does so only if the
- * size of the whole file is as wrong and no chunks follow: other files with 0 are empty. RF64 and
- * BW64 have their sizes, of 64 bits, in a chunk of its own. */
+ * any thread. A sample v of PCM, of 8 to 32 bits, becomes v / 2^(bits - 1), which is in -1..1.
+ * Floats stay as they are. A file whose header states more samples than it has is cut short, which
+ * is an error. Writers to a pipe leave a size of 2^32 - 1 or 0, which stands for the rest of the
+ * file; 0 does so only if the size of the whole file is as wrong and no chunks follow: other files
+ * with 0 are empty. RF64 and BW64 have their sizes, of 64 bits, in a chunk of its own. */
 #include "decode/decode_audio.h"
 
 #include "base/bits.h"
@@ -28,15 +28,15 @@ bool psti_decode_is_wav(const void *bytes, size_t n_here)
             memcmp(head, "BW64", 4) == 0);
 }
 
-/* What is parsed, and the sizes that the file states; UINT64_MAX: unknown. */
+/* A file that is being parsed, with the sizes that it states (UINT64_MAX: unknown). */
 struct parse {
     const uint8_t *bytes;
     size_t n_here;
     uint64_t nbytes, riff_nbytes, data_nbytes;
-    bool wide; /* RF64, BW64 */
+    bool wide; /* true for RF64 and BW64 */
 };
 
-/* Takes the chunk "fmt ". Its bytes are there. */
+/* Takes the chunk "fmt ", all bytes of which are present. */
 static enum pst_status take_format(const uint8_t *chunk, uint32_t nbytes, struct psti_wav *wav,
                                    struct pst_error *err)
 {
@@ -68,7 +68,8 @@ static enum pst_status take_format(const uint8_t *chunk, uint32_t nbytes, struct
 
 enum follow { FOLLOW_NOTHING, FOLLOW_CHUNKS, FOLLOW_BEYOND };
 
-/* Says if chunks alone follow, up to the end of the file, as far as this can be seen. */
+/* Returns whether nothing but chunks follows from `at` to the end of the file, as far as the bytes
+ * in memory tell. */
 static enum follow chunks_follow(const struct parse *parse, uint64_t at)
 {
     while (at < parse->nbytes) {
@@ -119,7 +120,7 @@ static enum pst_status take_data(const struct parse *parse, uint64_t at, uint32_
     return PST_OK;
 }
 
-/* Takes the chunk "ds64". Its bytes are there. */
+/* Takes the chunk "ds64", all bytes of which are present. */
 static enum pst_status take_sizes(const uint8_t *chunk, uint32_t nbytes, struct parse *parse,
                                   struct pst_error *err)
 {

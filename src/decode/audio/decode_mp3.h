@@ -1,8 +1,9 @@
-/* decode_mp3.h - MPEG audio layer III: the walk over its frames, and their decoding.
+/* decode_mp3.h - inside the room: MPEG audio layer III, the walk over the frames of a file, and
+ * their decoding.
  *
- * Inside the room. What a file holds is found by headers alone, without decoding, in one walk from
- * its start to its end, as nothing else tells the length of a file. A frame is decoded from its own
- * bits and those that the frames before it keep for it. */
+ * The walk finds by headers alone, without decoding, what a file holds. It goes once from start to
+ * end, because nothing else tells the length of a file. A frame is decoded from its own bits and
+ * from bits that the frames before it keep for it. */
 #ifndef PST_DECODE_DECODE_MP3_H
 #define PST_DECODE_DECODE_MP3_H
 
@@ -13,30 +14,31 @@
 #include <stdint.h>
 
 enum {
-    PSTI_MP3_LINES = 576,         /* frequencies, and samples, of a granule */
+    PSTI_MP3_LINES = 576,         /* frequencies of a granule, and samples of it */
     PSTI_MP3_RESERVOIR_MAX = 511, /* bytes that earlier frames keep for a later one */
-    PSTI_MP3_FRAME_MAX = 1441,    /* bytes */
-    PSTI_MP3_BEHIND = 32,         /* bytes that may be read behind main data */
-    PSTI_MP3_INDEX_EVERY = 64,    /* frames whose places are kept */
-    PSTI_MP3_PAIR_CODES = 15,     /* codes of pairs; that many tables share them */
-    PSTI_MP3_CODES = 17,          /* and two of quadruples */
+    PSTI_MP3_FRAME_MAX = 1441,    /* the most bytes of a frame */
+    PSTI_MP3_BEHIND = 32,         /* bytes that may be read after the main data */
+    PSTI_MP3_INDEX_EVERY = 64,    /* the offset of each 64th frame is kept */
+    PSTI_MP3_PAIR_CODES = 15,     /* codes of pairs; several tables of the format share one */
+    PSTI_MP3_CODES = 17,          /* the codes of pairs and two codes of quadruples */
     PSTI_MP3_LEAVES = 1410,
-    PSTI_MP3_LUT_ENTRIES = 8192 /* 6842 and those of quadruples */
+    PSTI_MP3_LUT_ENTRIES = 8192 /* 6842 entries of pairs, and those of quadruples */
 };
 
-/* What the four bytes of a frame's header say. */
+/* A frame's header of four bytes, parsed. */
 struct psti_mp3_header {
     uint32_t rate, channels;
-    uint32_t n_granules; /* 2 of MPEG 1, 1 of MPEG 2 and 2.5 */
-    uint32_t nbytes;     /* of the whole frame */
-    uint32_t side;       /* offset of its side information */
-    uint32_t main;       /* offset of its main data */
-    uint8_t i_rate;      /* 0 to 8: 44100, 48000, 32000, and their halves and quarters */
+    uint32_t n_granules; /* 2 for MPEG 1, 1 for MPEG 2 and 2.5 */
+    uint32_t nbytes;     /* bytes of the whole frame */
+    uint32_t side;       /* offset of the side information in the frame */
+    uint32_t main;       /* offset of the main data in the frame */
+    uint8_t i_rate;      /* index of the rate, 0 to 8: 44100, 48000, 32000, then their halves and
+                          * quarters */
     bool lsf, mpeg25, ms, intensity;
 };
 
 enum psti_mp3_kind {
-    PSTI_MP3_NONE,  /* no header */
+    PSTI_MP3_NONE,  /* the bytes are no header */
     PSTI_MP3_LAYER, /* layer I or II */
     PSTI_MP3_FREE,  /* layer III of free format */
     PSTI_MP3_FRAME
@@ -46,53 +48,55 @@ enum psti_mp3_kind {
 enum psti_mp3_kind psti_decode_mp3_header_read(const uint8_t *bytes,
                                                struct psti_mp3_header *header);
 
-/* All that is known of a file without decoding. Zero: nothing. */
+/* What the walk finds out about a file. Zero: nothing. */
 struct psti_mp3_walk {
-    struct psti_mp3_header first; /* of its first frame with sound */
-    uint64_t n_frames;            /* with sound */
-    uint64_t skip;      /* samples at the start that are the encoder's and the decoder's */
-    uint64_t n_samples; /* of each channel that are the sound's */
+    struct psti_mp3_header first; /* header of the first frame with sound */
+    uint64_t n_frames;            /* number of frames with sound */
+    uint64_t skip;      /* samples before the sound, which encoder and decoder add */
+    uint64_t n_samples; /* samples of the sound in each channel */
     uint64_t *index;    /* offset of each PSTI_MP3_INDEX_EVERY-th frame */
     size_t n_index, index_capacity;
 };
 
-/* Walks over the frames of a file without tags in front. PST_ERROR_TRUNCATED: it ends within a
- * frame, or before the number of frames that its Xing or LAME header states. PST_ERROR_CORRUPT: not
- * frames alone. PST_ERROR_UNSUPPORTED: layer I or II, free format. PST_ERROR_MEMORY. */
+/* Walks over the frames of a file whose leading tags were cut off. Returns PST_ERROR_TRUNCATED if
+ * the file ends within a frame, or before the number of frames that its Xing or LAME header states;
+ * PST_ERROR_CORRUPT if it has anything but frames; PST_ERROR_UNSUPPORTED for layers I and II and
+ * for the free format; or PST_ERROR_MEMORY. */
 enum pst_status psti_decode_mp3_walk(const uint8_t *bytes, uint64_t nbytes,
                                      struct psti_mp3_walk *walk, struct pst_error *err);
 void psti_decode_mp3_walk_free(struct psti_mp3_walk *walk);
-/* Returns the offset of the next frame at or behind `at`, which is the end of a frame that the walk
- * has seen and not of the last one. */
+/* Returns the offset of the next frame at or after `at`. `at` must be the end of a frame that the
+ * walk has seen, but not of the last one. */
 uint64_t psti_decode_mp3_walk_next(const uint8_t *bytes, uint64_t nbytes, uint64_t at);
 
 /* One channel of one granule: its side information, scale factors and quantised values. */
 struct psti_mp3_part {
-    uint32_t nbits;   /* of scale factors and values */
-    uint32_t n_pairs; /* values that are coded in pairs, / 2 */
+    uint32_t nbits;   /* number of bits of scale factors and values */
+    uint32_t n_pairs; /* half the number of values that are coded in pairs */
     uint32_t gain, compress;
-    uint32_t block;     /* 0: long, 1: start, 2: short, 3: stop */
-    uint32_t region[2]; /* ends of the first two regions, in pairs */
+    uint32_t block;     /* the kind of the block: 0 long, 1 start, 2 short, 3 stop */
+    uint32_t region[2]; /* ends of the first two regions, counted in pairs */
     uint8_t tables[3], subgain[3];
     bool mixed, preflag, coarse, quad;
-    uint8_t reuse;     /* groups of scale factors that are those of the first granule */
-    uint8_t scale[40]; /* in the order of the bits */
-    uint16_t n_values; /* all behind are 0 */
+    uint8_t reuse;     /* mask of the groups of scale factors that equal the first granule's */
+    uint8_t scale[40]; /* scale factors in the order of the bits */
+    uint16_t n_values; /* all values from this number on are 0 */
     int16_t values[PSTI_MP3_LINES];
 };
 
-/* Codes as tables, from which 8 bits at once find a symbol, or a second table. */
+/* Tables of the Huffman codes. 8 bits at once find a symbol, or a second table. */
 struct psti_mp3_codes {
-    uint32_t base[PSTI_MP3_CODES]; /* where a code's entries begin */
+    uint32_t base[PSTI_MP3_CODES]; /* where the entries of each code begin */
     uint32_t entries[PSTI_MP3_LUT_ENTRIES];
 };
 void psti_decode_mp3_codes_fill(struct psti_mp3_codes *codes);
 
-/* Reads the side information of a frame: parts[granule][channel]. Returns why not, or NULL. */
+/* Reads the side information of a frame to parts[granule][channel]. Returns what is wrong with it,
+ * or NULL. */
 const char *psti_decode_mp3_side_read(const uint8_t *frame, const struct psti_mp3_header *header,
                                       struct psti_mp3_part parts[2][2], uint32_t *main_data_begin);
-/* Reads scale factors and values of all parts from the main data, behind which PSTI_MP3_BEHIND
- * bytes may be read. Returns why not, or NULL. */
+/* Reads scale factors and values of all parts from the main data. PSTI_MP3_BEHIND bytes may be read
+ * after these. Returns what is wrong with them, or NULL. */
 const char *psti_decode_mp3_main_read(const struct psti_mp3_codes *codes, const uint8_t *main,
                                       size_t nbytes, const struct psti_mp3_header *header,
                                       struct psti_mp3_part parts[2][2]);
@@ -101,14 +105,14 @@ const char *psti_decode_mp3_main_read(const struct psti_mp3_codes *codes, const 
 struct psti_mp3_synthesis;
 struct psti_mp3_synthesis *psti_decode_mp3_synthesis_open(void); /* NULL: no memory */
 void psti_decode_mp3_synthesis_free(struct psti_mp3_synthesis *synthesis);
-/* Forgets earlier granules. */
+/* Makes the synthesis forget all earlier granules. */
 void psti_decode_mp3_synthesis_restart(struct psti_mp3_synthesis *synthesis);
-/* Makes 576 samples of each channel of a granule: interleaved, -1..1. */
+/* Makes the 576 samples of each channel of a granule, interleaved, in -1..1. */
 void psti_decode_mp3_synthesis_run(struct psti_mp3_synthesis *synthesis,
                                    const struct psti_mp3_header *header,
                                    const struct psti_mp3_part parts[2], float *out);
 
-/* decode_mp3_tables.c */
+/* The tables of decode_mp3_tables.c. */
 extern const uint16_t psti_mp3_leaves[PSTI_MP3_LEAVES];
 extern const uint16_t psti_mp3_leaf_at[PSTI_MP3_CODES + 1];
 extern const uint16_t psti_mp3_long_bands[9][23];

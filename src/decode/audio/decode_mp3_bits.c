@@ -1,8 +1,10 @@
-/* decode_mp3_bits.c - MPEG audio layer III: bits of a frame to scale factors and quantised values.
+/* decode_mp3_bits.c - MPEG audio layer III: reads scale factors and quantised values from the bits
+ * of a frame.
  *
  * In: untrusted bytes. Out: the side information, scale factors and 576 values of each granule and
- * channel, or why the bits cannot be a frame's: a size beyond the bits that are there, a code table
- * that does not exist, values that take more bits than they have. Pure functions, any thread. */
+ * channel, or a text that says why the bits cannot be those of a frame: a size beyond the bits that
+ * are there, a code table that does not exist, values that take more bits than they have. Pure
+ * functions, any thread. */
 #include "decode/audio/decode_mp3.h"
 
 #include "base/bits.h"
@@ -12,7 +14,8 @@
 enum { PRIMARY_BITS = 8 };
 #define LONG_CODE 0x80000000u
 
-/* The code of each table of pairs, -1: no such table, and the bits behind a value of 15. */
+/* By table of pairs: the number of its code (-1: no such table), and the number of bits that follow
+ * a value of 15. */
 static const int8_t code_of_table[32] = {-1, 0,  1,  2,  -1, 3,  4,  5,  6,  7,  8,
                                          9,  10, 11, -1, 12, 13, 13, 13, 13, 13, 13,
                                          13, 13, 14, 14, 14, 14, 14, 14, 14, 14};
@@ -21,7 +24,7 @@ static const uint8_t linbits_of_table[32] = {0, 0, 0, 0, 0, 0, 0,  0,  0, 0, 0, 
 
 static uint64_t load_big_u64(const uint8_t *p) { return __builtin_bswap64(psti_load_u64(p)); }
 
-/* A place in the bits. */
+/* The bits of a frame, and the number of the next one. */
 struct bits {
     const uint8_t *bytes;
     size_t at;
@@ -37,11 +40,11 @@ static uint32_t take(struct bits *bits, uint32_t n)
     return (uint32_t)(word >> (64 - n));
 }
 
-/* Fills the entries of one code. Returns how many they are. */
+/* Fills the entries of one code. Returns how many entries there are. */
 static uint32_t fill_code(uint32_t *entries, const uint16_t *leaves, uint32_t n_leaves)
 {
     uint32_t used = 1 << PRIMARY_BITS;
-    uint64_t code = 0; /* left-justified in 32 bits */
+    uint64_t code = 0; /* the codeword, left-justified in 32 bits */
     for (uint32_t i = 0; i < n_leaves;) {
         uint32_t prefix = (uint32_t)(code >> (32 - PRIMARY_BITS)), length = leaves[i] >> 8;
         if (length <= PRIMARY_BITS) {
@@ -51,7 +54,7 @@ static uint32_t fill_code(uint32_t *entries, const uint16_t *leaves, uint32_t n_
             i++;
             continue;
         }
-        uint32_t end = i, longest = 0; /* leaves with this prefix */
+        uint32_t end = i, longest = 0; /* the leaves from i to `end` have the same prefix */
         uint64_t last = code;
         for (; end < n_leaves && last >> (32 - PRIMARY_BITS) == prefix; end++) {
             longest = (uint32_t)leaves[end] >> 8 > longest ? (uint32_t)leaves[end] >> 8 : longest;
@@ -78,7 +81,7 @@ void psti_decode_mp3_codes_fill(struct psti_mp3_codes *codes)
     }
 }
 
-/* Returns the entry of the code at the start of `word`. */
+/* Returns the entry of the code with which `word` begins. */
 static uint32_t look_up(const uint32_t *entries, uint64_t word)
 {
     uint32_t entry = entries[word >> (64 - PRIMARY_BITS)];
@@ -87,7 +90,7 @@ static uint32_t look_up(const uint32_t *entries, uint64_t word)
     return entry;
 }
 
-/* Takes what a window that is not the long one brings, and where its regions end. */
+/* Reads the fields of a block that is not long, and sets where its regions end. */
 static const char *take_window(struct bits *bits, const struct psti_mp3_header *header,
                                struct psti_mp3_part *part)
 {
@@ -154,7 +157,7 @@ const char *psti_decode_mp3_side_read(const uint8_t *frame, const struct psti_mp
     const char *wrong = NULL;
     *main_data_begin = take(&bits, header->lsf ? 8 : 9);
     if (header->lsf)
-        (void)take(&bits, header->channels); /* private: 1 or 2 */
+        (void)take(&bits, header->channels); /* private bits, 1 or 2 */
     else
         (void)take(&bits, header->channels == 1 ? 5 : 3);
     for (uint32_t c = 0; c < header->channels; c++) {
@@ -167,7 +170,8 @@ const char *psti_decode_mp3_side_read(const uint8_t *frame, const struct psti_mp
     return wrong;
 }
 
-/* Scale factors of MPEG 1. `before`: the first granule's, NULL in it. */
+/* Reads the scale factors of MPEG 1. `before` is the same channel's part of the first granule, or
+ * NULL in that granule. */
 static void take_scale_1(struct bits *bits, struct psti_mp3_part *part,
                          const struct psti_mp3_part *before)
 {
@@ -189,7 +193,8 @@ static void take_scale_1(struct bits *bits, struct psti_mp3_part *part,
                                  : (uint8_t)take(bits, size[group >= 2]);
 }
 
-/* Sizes of scale factors of MPEG 2: four, and the row of counts. */
+/* Finds, for MPEG 2, the sizes in bits of the four groups of scale factors. Returns the row of the
+ * table of their counts. */
 static uint32_t sizes_2(struct psti_mp3_part *part, bool intensity, uint32_t size[4])
 {
     uint32_t v = intensity ? part->compress >> 1 : part->compress;
@@ -236,7 +241,7 @@ static void take_scale_2(struct bits *bits, struct psti_mp3_part *part, bool int
             part->scale[n++] = (uint8_t)take(bits, size[i]);
 }
 
-/* Takes pairs up to `end` by one table. False: they take more bits than there are. */
+/* Reads pairs up to `end` by one table. Returns false if they take more bits than there are. */
 static bool take_pairs(struct bits *bits, size_t limit, const uint32_t *entries, uint32_t linbits,
                        int16_t *out, const int16_t *end)
 {
@@ -266,8 +271,8 @@ static bool take_pairs(struct bits *bits, size_t limit, const uint32_t *entries,
     return true;
 }
 
-/* Takes quadruples of -1, 0 and 1 until the bits end. The last one is left out if its bits are not
- * all there, as some encoders write it. */
+/* Reads quadruples of -1, 0 and 1 until the bits end. If the bits of the last quadruple are
+ * incomplete, as some encoders write them, it is left out. */
 static void take_quads(struct bits *bits, size_t limit, const uint32_t *entries,
                        struct psti_mp3_part *part, uint32_t n)
 {

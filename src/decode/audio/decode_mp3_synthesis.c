@@ -1,12 +1,13 @@
-/* decode_mp3_synthesis.c - MPEG audio layer III: quantised values of a granule to its samples.
+/* decode_mp3_synthesis.c - MPEG audio layer III: makes the samples of a granule from its quantised
+ * values.
  *
  * In: scale factors and values as the bits have them. Out: 576 floats of each channel. The steps
  * are those of ISO 11172-3: powers and gains, stereo, aliasing, the inverse transform with the
- * second half of the granule before, and the filter bank. What a granule leaves for the next one is
- * its second half and 15 rows of the filter bank: after two granules nothing earlier has an effect,
- * so a decoder that starts two granules early gives the same bits as one that starts at the
- * beginning. Sums are in one order whatever the place, and are written for vectors: rows of 32
- * bands, or of the 18 times of a granule. One thread for each synthesis. */
+ * second half of the granule before, and the filter bank. A granule leaves its second half and 15
+ * rows of the filter bank for the next one. After two granules nothing earlier has an effect, so a
+ * decoder that starts two granules early gives the same bits as one that starts at the beginning.
+ * Sums have the same order at every place, and are written for vectors: rows of 32 bands, or of the
+ * 18 times of a granule. One thread for each synthesis. */
 #include "decode/audio/decode_mp3.h"
 
 #include "base/alloc.h"
@@ -17,14 +18,14 @@
 enum {
     BANDS = 32,
     TIMES = 18,
-    ROW = 20,  /* times, and room up to whole vectors */
-    PAST = 16, /* times before that the filter bank needs: 15 */
+    ROW = 20,  /* the times of a granule, rounded up to whole vectors */
+    PAST = 16, /* earlier times that are kept; the filter bank needs 15 */
     SMALL_POWERS = 256,
-    PLACES = 32, /* of intensity stereo */
+    PLACES = 32, /* places (pan positions) of intensity stereo */
     NO_PLACE = 7
 };
 
-/* What one channel keeps. */
+/* What the synthesis keeps of one channel from granule to granule. */
 struct channel {
     float overlap[TIMES][BANDS];
     float bank[BANDS]
@@ -33,22 +34,24 @@ struct channel {
 
 struct psti_mp3_synthesis {
     struct channel channels[2];
-    float powers[SMALL_POWERS];   /* v^(4/3) */
-    float roots[4];               /* 2^(i/4) */
-    float pan[2][3][PLACES][2];   /* MS or not; MPEG 1, MPEG 2 in two steps: left, right */
-    float alias[8][2];            /* cosine and sine */
-    float long_cos[TIMES][TIMES]; /* unlike rows of 36, from all 18 values */
+    float powers[SMALL_POWERS];   /* v^(4/3), by v */
+    float roots[4];               /* 2^(i/4), by i */
+    float pan[2][3][PLACES][2];   /* factors [MS stereo?][MPEG 1; MPEG 2 in two steps][place][left,
+                                   * right] */
+    float alias[8][2];            /* cosine and sine, by line */
+    float long_cos[TIMES][TIMES]; /* the different ones of 36 rows, for 18 values each */
     float short_cos[6][6];
     float windows[4][36];           /* by kind of block; that of short blocks has 12 */
-    float halves[BANDS];            /* 1 / (2 cos), of 16, 8, 4, 2, 1 */
-    float taps[BANDS][16];          /* of each sample of a row: of the times before it */
-    uint8_t tap_rows[BANDS][2];     /* even and odd times before: which cosine */
-    float lines[2][PSTI_MP3_LINES]; /* frequencies */
-    float by_band[TIMES][BANDS];    /* the same, then times */
+    float halves[BANDS];            /* 1 / (2 cos), for transforms of 16, 8, 4, 2 and 1 */
+    float taps[BANDS][16];          /* for each sample of a row the factors of the times before
+                                     * it */
+    uint8_t tap_rows[BANDS][2];     /* the row of cosines for even times before, and for odd ones */
+    float lines[2][PSTI_MP3_LINES]; /* frequencies of each channel */
+    float by_band[TIMES][BANDS];    /* frequencies, and after the transform times, by band */
     float rows[2][BANDS][ROW];      /* scratch of the cosine transform */
 };
 
-/* v^(4/3). Newton's method gives the same bits with every C library, unlike cbrt. */
+/* Returns v^(4/3). Newton's method gives the same bits with every C library, unlike cbrt. */
 static double power_4_3(uint32_t v)
 {
     double x = v, root = v < 64 ? 2 : v < 1024 ? 8 : 16;
@@ -68,10 +71,10 @@ static double cos72(int m)
 static void fill_transforms(struct psti_mp3_synthesis *self)
 {
     for (int i = 0; i < TIMES; i++)
-        for (int k = 0; k < TIMES; k++) /* rows 0 to 8, and 18 to 26 */
+        for (int k = 0; k < TIMES; k++) /* i stands for rows 0 to 8, and 18 to 26 */
             self->long_cos[i][k] = (float)cos72((2 * (i < 9 ? i : i + 9) + 19) * (2 * k + 1));
     for (int i = 0; i < 6; i++)
-        for (int k = 0; k < 6; k++) /* rows 0 to 2, and 6 to 8 */
+        for (int k = 0; k < 6; k++) /* i stands for rows 0 to 2, and 6 to 8 */
             self->short_cos[i][k] = (float)cos72(3 * (2 * (i < 3 ? i : i + 3) + 7) * (2 * k + 1));
     for (int i = 0; i < 36; i++) {
         float whole = (float)cos72(35 - 2 * i < 0 ? 2 * i - 35 : 35 - 2 * i);
@@ -89,7 +92,8 @@ static void fill_transforms(struct psti_mp3_synthesis *self)
             self->halves[at + k] = (float)(0.5 / psti_mp3_cos64[(2 * k + 1) * 16 / n]);
 }
 
-/* The window and the symmetry of the filter bank's cosines, of which 32 are unlike. */
+/* Fills the factors of the window. The filter bank's cosines are symmetric, so that 32 rows stand
+ * for all. */
 static void fill_taps(struct psti_mp3_synthesis *self)
 {
     for (int j = 0; j < BANDS; j++) {
@@ -111,13 +115,13 @@ static void fill_stereo(struct psti_mp3_synthesis *self)
     for (int ms = 0; ms < 2; ms++) {
         float(*pan)[PLACES][2] = self->pan[ms];
         double scale = ms ? 1.4142135623730951 : 1;
-        pan[0][6][0] = (float)scale; /* all to the left */
+        pan[0][6][0] = (float)scale; /* place 6: all to the left */
         for (int place = 0; place < 6; place++) {
             pan[0][place][0] = (float)(scale * tangents[place] / (1 + tangents[place]));
             pan[0][place][1] = (float)(scale / (1 + tangents[place]));
         }
         for (int place = 0; place < PLACES; place++)
-            for (int wide = 0; wide < 2; wide++) { /* steps of 2^(-1/4), of 2^(-1/2) */
+            for (int wide = 0; wide < 2; wide++) { /* steps of 2^(-1/4), or of 2^(-1/2) */
                 int quarters = (place + 1) / 2 * (1 + wide);
                 double less =
                     scale * ldexp((double)self->roots[-quarters & 3], -(quarters + 3) / 4);
@@ -174,7 +178,7 @@ static void scale_run(const struct psti_mp3_synthesis *self, const int16_t *valu
     }
 }
 
-/* Bands of long windows of a mixed block. */
+/* Returns how many bands of a mixed block have long windows. */
 static uint32_t n_mixed(const struct psti_mp3_header *header) { return header->lsf ? 6 : 8; }
 
 static void to_lines(const struct psti_mp3_synthesis *self, const struct psti_mp3_header *header,
@@ -209,7 +213,7 @@ static void to_lines(const struct psti_mp3_synthesis *self, const struct psti_mp
     }
 }
 
-/* Gives n lines of the left channel to both. */
+/* Scales n lines of the left channel to both channels, by the factors of a place. */
 static void pan_run(float *lines[2], const float pan[2], uint32_t at, uint32_t n, uint32_t step)
 {
     for (; n; n--, at += step) {
@@ -227,11 +231,12 @@ static bool any(const int16_t *values, uint32_t n)
     return false;
 }
 
-/* A place of 7 says that a band has two channels: mpg123's rule, for MPEG 2, too. */
+/* Returns whether a band has a place. Place 7 says that the band has two channels: also for MPEG 2,
+ * as in mpg123. */
 static bool is_place(uint32_t place, bool lsf) { return place != NO_PLACE && (lsf || place < 7); }
 
-/* The first band that may have a place: as mpg123 does, the lowest is left as it is where the right
- * channel has no bits at all. */
+/* Returns the first band that may have a place. As in mpg123, the lowest band is left as it is
+ * where the right channel has no bits at all. */
 static uint32_t first_place(const struct psti_mp3_part *right) { return right->nbits == 0; }
 
 /* Pans the long bands after the last value of the right channel that is not 0. */
@@ -256,7 +261,7 @@ static void pan_short(const struct psti_mp3_part *right, const struct psti_mp3_h
     const uint16_t *bands = psti_mp3_short_bands[header->i_rate];
     uint32_t from = right->mixed ? 3 : 0, least = right->mixed ? 3 : first_place(right);
     uint32_t n_long = right->mixed ? n_mixed(header) : 0;
-    bool silent = true; /* no short value at all */
+    bool silent = true; /* true while no window has a value that is not 0 */
     for (uint32_t w = 0; w < 3; w++) {
         uint32_t first = 13;
         for (; first > least; first--) {
@@ -265,7 +270,7 @@ static void pan_short(const struct psti_mp3_part *right, const struct psti_mp3_h
                 break;
         }
         silent = silent && first == least;
-        /* As mpg123 does, the last band has a place even where the right channel has values. */
+        /* As in mpg123, the last band has a place even where the right channel has values. */
         for (uint32_t i = first < 12 ? first : 12; i < 13; i++) {
             uint32_t place = right->scale[n_long + ((i < 12 ? i : 11) - from) * 3 + w];
             if (is_place(place, header->lsf))
@@ -297,7 +302,8 @@ static void stereo(struct psti_mp3_synthesis *self, const struct psti_mp3_header
         pan_long(right, header, 22, pan, lines);
 }
 
-/* Lines to rows of bands, and the butterflies between neighbours, up to band `end`. */
+/* Copies lines to rows of bands, and applies the butterflies between neighbouring bands up to band
+ * `end`. */
 static void alias(struct psti_mp3_synthesis *self, const float *lines, int end)
 {
     for (int k = 0; k < TIMES; k++)
@@ -314,7 +320,7 @@ static void alias(struct psti_mp3_synthesis *self, const float *lines, int end)
     }
 }
 
-/* sum[band] = the sum over k of factors[k] * in[k * step][band] */
+/* Computes sum[band], the sum over k of factors[k] * in[k * step][band]. */
 static void sum_rows(float in[][BANDS], int n, int step, const float *factors, float sum[BANDS])
 {
     memset(sum, 0, BANDS * sizeof *sum);
@@ -361,7 +367,8 @@ static void transform_short(const struct psti_mp3_synthesis *self, float in[TIME
         }
 }
 
-/* Makes by_band[time][band] of this granule from its lines and the half before. */
+/* Makes by_band[time][band] of this granule from its lines and from the second half of the granule
+ * before. */
 static void transform(struct psti_mp3_synthesis *self, struct channel *channel,
                       const struct psti_mp3_part *part)
 {
@@ -384,7 +391,7 @@ static void transform(struct psti_mp3_synthesis *self, struct channel *channel,
     }
 }
 
-/* The cosine transform of n rows in x, by halves; y is scratch of as many rows. */
+/* Does the cosine transform of n rows in x by halving it. y is scratch of as many rows. */
 static void cosines(float (*x)[ROW], float (*y)[ROW], int n, const float *halves)
 {
     int half = n / 2;
@@ -407,7 +414,7 @@ static void cosines(float (*x)[ROW], float (*y)[ROW], int n, const float *halves
     }
 }
 
-/* by_band to samples: every `step`-th of out. */
+/* Turns by_band into samples, which go to every `step`-th element of out. */
 static void filter_bank(struct psti_mp3_synthesis *self, struct channel *channel, float *out,
                         uint32_t step)
 {

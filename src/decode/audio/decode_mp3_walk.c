@@ -1,10 +1,10 @@
-/* decode_mp3_walk.c - MPEG audio: headers of frames, and the walk over all of a file's.
+/* decode_mp3_walk.c - MPEG audio: reads headers of frames, and walks over all frames of a file.
  *
- * In: untrusted bytes behind the tags in front, without the tags behind. Out: how many frames and
- * samples there are, and where. Pure functions, any thread. Frames follow each other without gaps;
- * tags of ID3v2 between them, and zeros behind the last one, are no sound. Everything else, a frame
- * that is cut or of another kind included, makes the file a bad one, as a part of its sound would
- * be missing otherwise. Each byte is looked at once at most. */
+ * In: untrusted bytes, without the tags at the start and at the end of the file. Out: how many
+ * frames and samples there are, and where. Pure functions, any thread. Frames follow each other
+ * without gaps. Tags of ID3v2 between frames, and zeros after the last frame, are no sound and are
+ * skipped. Anything else, such as a frame that is cut or of another kind, makes the file a bad one,
+ * because a part of its sound would be missing otherwise. Each byte is read at most once. */
 #include "decode/audio/decode_mp3.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,8 @@
 
 #define ROOM "decode"
 
-/* Samples that a decoder is late, which the default of mpg123 cuts off with the encoder's. */
+/* Samples by which a decoder is late. mpg123's default cuts them off together with the encoder's
+ * delay. */
 enum { DECODER_DELAY = 529 };
 
 enum psti_mp3_kind psti_decode_mp3_header_read(const uint8_t *bytes, struct psti_mp3_header *header)
@@ -61,13 +62,14 @@ static bool all_zero(const uint8_t *bytes, uint64_t n)
     return n == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)n - 1) == 0);
 }
 
-/* What a header of Xing or LAME in the first frame states. Zero: not stated. */
+/* What the header of Xing or LAME in the first frame states. Members that it does not state are
+ * 0. */
 struct stated {
     uint32_t n_frames, delay, padding;
     bool is_info;
 };
 
-/* Reads the header of Xing or LAME, if the frame is one. */
+/* Reads the header of Xing or LAME, if the frame holds one. */
 static struct stated read_info(const uint8_t *frame, const struct psti_mp3_header *header)
 {
     struct stated stated = {0};
@@ -84,13 +86,13 @@ static struct stated read_info(const uint8_t *frame, const struct psti_mp3_heade
     at += (flags & 1 ? 4 : 0) + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0);
     if (header->nbytes < at + 24 || frame[at] == 0)
         return stated;
-    const uint8_t *gaps = frame + at + 21; /* two numbers of 12 bits */
+    const uint8_t *gaps = frame + at + 21; /* delay and padding, two numbers of 12 bits */
     stated.delay = (uint32_t)gaps[0] << 4 | gaps[1] >> 4;
     stated.padding = (uint32_t)(gaps[1] & 15) << 8 | gaps[2];
     return stated;
 }
 
-/* Sets the part of all samples that is the sound's, as mpg123 does by default. */
+/* Sets which of all samples are the sound's, as mpg123 finds them by default. */
 static void set_samples(struct psti_mp3_walk *walk, const struct stated *stated)
 {
     uint64_t total = walk->n_frames * walk->first.n_granules * PSTI_MP3_LINES, end = total;
@@ -129,7 +131,7 @@ static enum pst_status no_frame(enum psti_mp3_kind kind, uint64_t at, uint64_t n
                         (unsigned long long)n_frames);
 }
 
-/* Takes the frame at `at`, of which the header is known. */
+/* Takes the frame at `at`, whose header has been read. */
 static enum pst_status take_frame(const uint8_t *bytes, uint64_t at,
                                   const struct psti_mp3_header *header, struct psti_mp3_walk *walk,
                                   struct stated *stated, struct pst_error *err)
@@ -171,7 +173,7 @@ enum pst_status psti_decode_mp3_walk(const uint8_t *bytes, uint64_t nbytes,
     enum pst_status status = PST_OK;
     uint64_t at = 0;
     memset(walk, 0, sizeof *walk);
-    while (at < nbytes && bytes[at] == 0) /* padding of a tag in front */
+    while (at < nbytes && bytes[at] == 0) /* zeros that pad a leading tag */
         at++;
     while (status == PST_OK && at < nbytes) {
         uint64_t left = nbytes - at;

@@ -1,9 +1,10 @@
-/* decode_ogg_walk.c - Ogg: pages, their checksums, and the streams that they make.
+/* decode_ogg_walk.c - Ogg: reads pages, compares their checksums, and finds the streams that they
+ * make.
  *
- * In: untrusted bytes. Out: the links of a file, and of Opus how long each is and where decoders
- * may begin. Pure functions, any thread. Each byte is looked at once, for the checksums of the
- * pages. Positions of Opus are compared to the durations of its packets, so that the length of a
- * file is known without decoding. */
+ * In: untrusted bytes. Out: the links of a file and, for Opus, how long each link is and where
+ * decoders may begin. Pure functions, any thread. Each byte is read once, for the checksums of
+ * pages. The positions that Opus states are compared with the durations of its packets, so that the
+ * length of a file is known without decoding. */
 #include "decode/audio/decode_ogg.h"
 
 #include "base/alloc.h"
@@ -18,7 +19,7 @@
 enum { PAGE_HEAD = 27, CONTINUED = 1, FIRST = 2, LAST = 4, CRC_AT = 22 };
 enum { OPUS_HEAD_MIN = 19, OPUS_FAMILY_AT = 18, OPUS_CELT = 16 };
 
-/* The checksum of Ogg, eight bytes at a time. */
+/* Tables of Ogg's checksum, for eight bytes at a time. */
 struct crc {
     uint32_t table[8][256];
 };
@@ -51,7 +52,8 @@ static uint32_t crc_add(const struct crc *crc, uint32_t v, const uint8_t *bytes,
     return v;
 }
 
-/* Of a whole page, whose own checksum counts as zeros. */
+/* Returns the checksum of a whole page. The bytes of the page that hold its checksum count as
+ * zeros. */
 static uint32_t page_crc(const struct crc *crc, const uint8_t *page, size_t nbytes)
 {
     static const uint8_t zeros[4] = {0};
@@ -97,15 +99,15 @@ static enum pst_status take_page(const uint8_t *bytes, uint64_t nbytes, uint64_t
     return PST_OK;
 }
 
-/* What the walk knows of the stream that it is in. */
+/* What the walk knows of the stream whose pages it reads. */
 struct state {
-    struct psti_ogg_link *link; /* NULL: in none */
+    struct psti_ogg_link *link; /* NULL: the walk is in no stream */
     uint32_t next_number;
-    uint32_t n_packets; /* that have ended */
-    bool is_open;       /* a packet goes on in the next page */
-    uint8_t toc[2];     /* the first bytes of the packet that is open */
+    uint32_t n_packets; /* packets that have ended */
+    bool is_open;       /* true if a packet goes on in the next page */
+    uint8_t toc[2];     /* first bytes of the last packet */
     uint32_t n_toc;
-    uint64_t position; /* behind the last page, of Opus */
+    uint64_t position; /* Opus: position after the last page */
     bool has_position;
 };
 
@@ -145,7 +147,7 @@ static enum pst_status begin_link(struct psti_ogg_walk *walk, const struct page 
     return PST_OK;
 }
 
-/* Returns the duration of a packet of Opus by its first two bytes; 0: there is no such packet. */
+/* Returns the duration of a packet of Opus by its first two bytes, or 0 if no packet begins so. */
 static uint32_t packet_duration(const uint8_t *toc, uint32_t n)
 {
     static const uint16_t of_frame[32] = {
@@ -160,7 +162,8 @@ static uint32_t packet_duration(const uint8_t *toc, uint32_t n)
     return duration <= 5760 ? duration : 0;
 }
 
-/* Goes over the packets of a page. *duration: of those of sound that end in it. */
+/* Goes over the packets of a page. Sets *duration to that of the packets of sound that end in the
+ * page. */
 static enum pst_status take_packets(const struct page *page, struct state *state,
                                     uint64_t *duration, struct pst_error *err)
 {
@@ -188,7 +191,7 @@ static enum pst_status take_packets(const struct page *page, struct state *state
     return PST_OK;
 }
 
-/* Adds a page as the place to begin for the segments behind it. */
+/* Makes a page the place at which decoders begin for segments that lie far enough after it. */
 static enum pst_status add_place(struct psti_ogg_link *link, const struct psti_ogg_place *place,
                                  struct pst_error *err)
 {
@@ -212,18 +215,17 @@ static enum pst_status add_place(struct psti_ogg_link *link, const struct psti_o
     return PST_OK;
 }
 
-/* Says if a decoder of Opus may begin with a page, which is not the last one, as how much of that
- * is left out would not be known. Packets of SILK, and of SILK and CELT, are out: where a voice
- * holds, their decoder takes seconds to settle. Packets of several streams may have SILK behind the
- * first.
- */
+/* Returns whether a decoder of Opus may begin with a page. The page must not be the last one,
+ * because nobody would know how much of that is left out. Pages that begin with packets of SILK, or
+ * of SILK and CELT, are excluded: where a voice holds, their decoder takes seconds to settle. So
+ * are links of several streams, whose packets may have SILK after the first stream. */
 static bool can_begin(const struct page *page, const struct psti_ogg_link *link)
 {
     return !(page->flags & CONTINUED) && link->is_plain && page->n_parts > 0 &&
            page->bytes[PAGE_HEAD] > 0 && page->body[0] >> 3 >= OPUS_CELT;
 }
 
-/* Takes the page of Opus on which packets of sound end. */
+/* Takes a page of Opus in which packets of sound end. */
 static enum pst_status take_sound(const struct page *page, struct state *state, uint64_t duration,
                                   struct pst_error *err)
 {
@@ -248,7 +250,7 @@ static enum pst_status take_sound(const struct page *page, struct state *state, 
     return status;
 }
 
-/* Takes a page of Vorbis on which packets of sound end. */
+/* Takes a page of Vorbis in which packets of sound end. */
 static enum pst_status take_vorbis(const struct page *page, struct state *state,
                                    struct pst_error *err)
 {
@@ -298,7 +300,7 @@ static enum pst_status take_of_link(const struct page *page, struct state *state
         return take_sound(page, state, duration, err);
     if (!(page->flags & LAST) || !state->has_position || page->position == NO_POSITION)
         return PST_OK;
-    if (page->position > state->position) /* a last page without packets */
+    if (page->position > state->position) /* a last page without packets comes here */
         return damaged(page, "the position of a page of Opus is not that of its packets", err);
     link->last_position = page->position;
     return PST_OK;
@@ -345,7 +347,7 @@ void psti_decode_ogg_walk_free(struct psti_ogg_walk *walk)
     memset(walk, 0, sizeof *walk);
 }
 
-/* Writes a page of one packet of less than 510 bytes. Returns its size. */
+/* Writes a page that holds one packet of less than 510 bytes. Returns the page's size. */
 static size_t write_page(const struct crc *crc, uint8_t flags, uint32_t serial, uint32_t number,
                          const uint8_t *packet, size_t n, uint8_t *out)
 {
@@ -393,7 +395,7 @@ size_t psti_decode_ogg_head(const uint8_t *bytes, const struct psti_ogg_link *li
     uint32_t n_pages =
         psti_load_u32(bytes + link->places[0].at + 18) - psti_load_u32(bytes + link->begin + 18);
     memcpy(out, bytes + link->begin, n);
-    for (size_t at = 0; at < n; n_pages--) { /* numbers go on where the place is */
+    for (size_t at = 0; at < n; n_pages--) { /* page numbers go on from that of the place */
         size_t nbytes = PAGE_HEAD + out[at + 26];
         for (uint32_t i = 0; i < out[at + 26]; i++)
             nbytes += out[at + PAGE_HEAD + i];

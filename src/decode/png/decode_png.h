@@ -27,7 +27,7 @@ struct psti_png_header {
     const uint8_t *palette; /* RGB triples, n_palette of them */
     uint32_t n_palette;
     /* the tRNS chunk's n_trns bytes: alpha values of the palette, or one transparent colour; NULL:
-     * none */
+     * no such chunk */
     const uint8_t *trns;
     uint32_t n_trns;
 };
@@ -66,7 +66,7 @@ struct psti_png {
     bool has_palette;     /* the image has a palette, and its colours are wanted */
     size_t stored_nbytes; /* bytes of a row as stored, without its filter */
     struct psti_emit emit;
-    uint8_t *band; /* converted rows, band_nbytes apart; NULL: the rows are stored as wanted */
+    uint8_t *band; /* converted rows, band_nbytes apart; NULL: rows need no conversion */
     size_t band_nbytes;
 };
 

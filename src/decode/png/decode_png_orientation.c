@@ -17,11 +17,12 @@
 
 #define SIGNATURE_NBYTES 8
 #define CHUNK_SPARE_NBYTES ((size_t)12) /* length, name and checksum */
-/* More than any camera's EXIF: a JPEG holds at most 64 KiB of it. */
+/* The most bytes of an EXIF that count. No camera's EXIF has more, since a JPEG holds at most 64
+ * KiB of it. */
 #define PROFILE_NBYTES_MAX ((size_t)64 << 10)
-/* zlib takes about 40 KiB, zlib-ng some more. */
+/* Memory for zlib, which takes about 40 KiB, and zlib-ng some more. */
 #define ZLIB_NBYTES ((size_t)64 << 10)
-/* Pillow's limit for one text. */
+/* The most bytes of one text, as in Pillow. */
 #define TEXT_NBYTES_MAX ((uint64_t)1 << 20)
 #define TEXTS_NBYTES_MAX ((uint64_t)4 << 20)
 
@@ -35,14 +36,14 @@ struct chunk {
 struct found {
     struct psti_orientation_marks marks;
     bool has_profile;
-    uint8_t profile; /* orientation of the EXIF as text; 0: it has none */
-    uint64_t left;   /* bytes that compressed texts may still give */
+    uint8_t profile; /* orientation of the EXIF that is stored as text; 0: there is none */
+    uint64_t left;   /* bytes that compressed texts of the file may still give */
 };
 
 /* EXIF as ImageMagick writes it: a line feed, the name and a line feed, the length and a line feed,
  * then hexadecimal digits in lines. */
 struct profile {
-    uint8_t n_lines; /* line feeds seen, up to 3 */
+    uint8_t n_lines; /* line feeds read so far, up to 3 */
     bool is_broken, has_half;
     uint8_t half;
     size_t nbytes;
@@ -94,7 +95,7 @@ static void take_text(struct text *text, const uint8_t *bytes, size_t nbytes)
             take_digit(profile, bytes[i]);
 }
 
-/* zlib's memory: the array from `at` on. Nothing is given back. */
+/* Memory for zlib: the part of the array from `at` on. Memory that zlib frees is not used again. */
 struct zlib_memory {
     _Alignas(64) uint8_t bytes[ZLIB_NBYTES];
     size_t at;
@@ -150,7 +151,8 @@ static bool take_packed(struct text *text, const uint8_t *bytes, size_t nbytes, 
     return result == Z_STREAM_END || result == Z_BUF_ERROR;
 }
 
-/* Finds the text of an iTXt, behind its keyword. *packed: it is compressed. */
+/* Finds the text of an iTXt chunk, which comes after its keyword. Sets *packed to whether it is
+ * compressed. */
 static bool find_international(const uint8_t **text, size_t *nbytes, bool *packed)
 {
     const uint8_t *at = *text, *end = at + *nbytes;
@@ -158,7 +160,7 @@ static bool find_international(const uint8_t **text, size_t *nbytes, bool *packe
         return false;
     *packed = at[0] != 0;
     at += 2;
-    for (int i = 0; i < 2; i++) { /* the language, and the keyword in that language */
+    for (int i = 0; i < 2; i++) { /* skips the language, and the keyword in that language */
         at = memchr(at, 0, (size_t)(end - at));
         if (!at)
             return false;
@@ -190,7 +192,7 @@ static bool read_text(const struct chunk *chunk, const char *keyword, struct tex
     if (is_named(chunk, "iTXt") && !find_international(&at, &nbytes, &packed))
         return false;
     if (is_named(chunk, "zTXt")) {
-        if (nbytes == 0 || at[0] != 0) /* the method of compression */
+        if (nbytes == 0 || at[0] != 0) /* the next byte is the method of compression */
             return false;
         at++;
         nbytes--;
@@ -256,7 +258,7 @@ uint8_t psti_decode_png_orientation(const uint8_t *bytes, size_t nbytes)
     for (size_t at = SIGNATURE_NBYTES; nbytes >= at && nbytes - at >= CHUNK_SPARE_NBYTES;) {
         struct chunk chunk = {bytes + at + 4, bytes + at + 8, psti_load_u32_big(bytes + at)};
         if (chunk.nbytes > nbytes - at - CHUNK_SPARE_NBYTES || is_named(&chunk, "IEND") ||
-            (seen_pixels && is_named(&chunk, "fcTL"))) /* further pictures of an animation */
+            (seen_pixels && is_named(&chunk, "fcTL"))) /* of a further picture */
             break;
         seen_pixels |= is_named(&chunk, "IDAT");
         read_chunk(&chunk, &found);

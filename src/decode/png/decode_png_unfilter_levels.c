@@ -1,5 +1,5 @@
-/* decode_png_unfilter_levels.c - chooses the functions that undo PNG's filters on a CPU level.
- * Constant; any thread. */
+/* decode_png_unfilter_levels.c - chooses the functions that undo PNG's filters by CPU level. The
+ * tables are constant; any thread may use them. */
 #include "decode/png/decode_png_unfilter.h"
 
 #include "base/machine/cpu.h"

@@ -45,7 +45,7 @@
 
 #define SIGNATURE "\x89PNG\r\n\x1A\n"
 #define CHUNK_SPARE_NBYTES 12 /* bytes of a chunk besides its data: length, name, checksum */
-/* Deflate makes at most 258 bytes from 2 bits, 1032 bytes from a byte. */
+/* The most bytes that deflate makes from one byte: at most 258 bytes from 2 bits. */
 #define INFLATE_FACTOR_MAX 1032
 /* Regions that end within the first 1 / TOP_PART of the rows are decoded as fast by libpng. */
 #define TOP_PART 3
@@ -61,7 +61,7 @@ struct chunk {
     uint32_t nbytes;
 };
 
-/* The sizes of the pixels' chunks and rows, which are known before the pixels are inflated. */
+/* Sizes of the pixels' chunks and rows. They are known before the pixels are inflated. */
 struct stored {
     size_t first;      /* offset of the first IDAT */
     size_t nbytes;     /* bytes of data in all IDATs that are whole */
@@ -149,7 +149,7 @@ static const uint8_t *gather(const struct psti_decode_job *job, const struct sto
         return at + 8;
     for (uint32_t i = 0; i < stored->n_chunks; i++) {
         uint32_t nbytes = psti_load_u32_big(at);
-        if (nbytes > left) /* so that no byte outside of `to` and of the file is touched */
+        if (nbytes > left) /* no byte outside of `to` and of the file is touched */
             return NULL;
         memcpy(to, at + 8, nbytes);
         to += nbytes;
