@@ -125,7 +125,8 @@ PST_WARN_UNUSED enum pst_status pst_dataset_source_of(const pst_dataset *dataset
  * A change takes effect with the first block of source_quota positions that begins at its place or
  * behind it. Within an epoch each source goes on with the samples that it has not given yet. The
  * length of an epoch does not change. What was prepared ahead is thrown away. Ranks that train
- * together make the same call behind the same batch, with the place that pst_loader_state gives.
+ * together make the same call behind the same batch, with the place that pst_loader_step_place
+ * gives.
  *
  * Resume: the changes are part of the order, so order_hash of a state depends on them. The caller
  * saves them beside the state, and gives them to this function before pst_loader_resume.
@@ -144,6 +145,17 @@ PST_WARN_UNUSED enum pst_status pst_loader_set_source_weights(pst_loader *loader
                                                               const uint64_t *places,
                                                               const double *weights, uint32_t n,
                                                               struct pst_error *err);
+
+/* Gives the place at which the next step of all ranks begins, for a change of weights that they
+ * make there. It is that of pst_loader_state, but for one case: without padding (no_epoch_padding)
+ * a rank may have had its last batch while others still have one. Then it is the place of theirs.
+ * It stays so behind PST_END until another epoch begins; a rank that goes on with the next epoch
+ * uses pst_loader_state.
+ *
+ * place: u64 (2), receives epoch and position.
+ *
+ * Cannot fail. One thread at a time for each loader. */
+void pst_loader_step_place(const pst_loader *loader, uint64_t place[2]);
 
 /* Rows that were delivered of each source of a loader's mixture since the loader was opened.
  *

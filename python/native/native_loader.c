@@ -335,6 +335,18 @@ static PyObject *loader_state(PyObject *object, PyObject *unused)
         (unsigned long long)state->augment_version);
 }
 
+static PyObject *loader_step_place(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct native_loader *self = (struct native_loader *)object;
+    uint64_t place[2];
+    if (enter(self, self->run_lock) < 0)
+        return NULL;
+    pst_loader_step_place(self->handle, place);
+    PyThread_release_lock(self->run_lock);
+    return Py_BuildValue("(KK)", (unsigned long long)place[0], (unsigned long long)place[1]);
+}
+
 /* Waits up to timeout_ns until `front` is there. PST_OK, PST_END or PST_ERROR_BUSY, or -1 with an
  * exception set. `empty` becomes `front`. */
 static int fill_front(struct native_loader *self, PyObject **empty, int64_t timeout_ns)
@@ -698,6 +710,8 @@ static PyMethodDef methods[] = {
     {"begin", loader_begin, METH_VARARGS, "begin(epoch)"},
     {"resume", loader_resume, METH_VARARGS, "resume((epoch, position, seed, ...))"},
     {"state", loader_state, METH_NOARGS, "The state after the batch that next() gave last."},
+    {"step_place", loader_step_place, METH_NOARGS,
+     "Epoch and position of the next step of all ranks."},
     {"next", loader_next, METH_NOARGS,
      "The next Batch, the same one until it is taken; None after the last one."},
     {"next_ready", loader_next_ready, METH_NOARGS,

@@ -257,6 +257,55 @@ def test_set_weights_before_a_pass_that_does_not_count(paths: dict[str, Path]) -
         assert batches[0] == first and counts(batches[1]) == {"c": 10} and loader.epoch == 1
 
 
+UNEVEN = {
+    "threads": {"num_workers": 2},
+    "functions": {"sample_function": dict, "function_workers": 2, "function_kind": "threads"},
+}
+
+
+@pytest.mark.parametrize("options", list(UNEVEN.values()), ids=list(UNEVEN))
+def test_ranks_that_have_had_their_last_batch_change_alike(paths: dict[str, Path], options: dict[str, object]) -> None:
+    """Without padding one rank of three has a batch more. All call behind the same batch, so all have the same order."""
+    mixture = ps.Mixture(paths, weights={"a": 1, "b": 0, "c": 0}, quota=1)  # 19 positions, 9 a step
+    given = {"batch_size": 3, "pad_epoch": False, "world_size": 3, **options}
+    loaders = [loader_of(mixture, rank=rank, **given) for rank in range(3)]
+    passes = [iter(loader) for loader in loaders]
+    steps = [[next(one)["label"].tolist() for one in passes] for _ in range(1)]
+    loaders[2].skip_batch()  # its last one
+    steps.append([next(one)["label"].tolist() for one in passes[:2]])
+    assert [loader.remaining for loader in loaders] == [1, 0, 0]
+    for loader in loaders:
+        loader.set_weights({"a": 0, "b": 0, "c": 1})
+    changes = [loader.state_dict()["mixture"]["changes"] for loader in loaders]
+    assert [[entry[:2] for entry in found] for found in changes] == [[[0, 18]]] * 3
+    steps.append([batch["label"].tolist() for one in passes for batch in one])
+    state = json.loads(json.dumps(loaders[0].state_dict()))
+    assert (state["epoch"], state["position"]) == (1, 0)
+    wanted = rest_of(mixture, {**state, "epoch": 0}, 1, batch_size=5)
+    got = [label for step in steps for batch in step for label in batch]
+    assert got == wanted[:15] + wanted[18:] and counts(wanted[18:]) == {"c": 1}
+    for rank, loader in enumerate(loaders):
+        loader.set_weights({"a": 0, "b": 1, "c": 0})  # between epochs: again at one place
+        loader.set_world(rank, 3, state=loaders[0].state_dict())
+    for loader in loaders:
+        assert counts([label for batch in labels_of(loader) for label in batch]).keys() == {"b"}
+        loader.close()
+
+
+def test_a_pass_that_ends_for_all_ranks_changes_the_next_epoch(paths: dict[str, Path]) -> None:
+    for options in ({"drop_last": True}, {"pad_epoch": True}, {"pad_epoch": False, "indices": range(18)}):
+        mixture = ps.Mixture(paths, weights={"a": 1, "b": 0, "c": 0}, quota=1)
+        for skips in (False, True):
+            with loader_of(mixture, rank=2, world_size=3, batch_size=3, **options) as loader:
+                batches = iter(loader)
+                while loader.remaining > skips:
+                    next(batches)
+                if skips:
+                    loader.skip_batch()
+                loader.set_weights({"a": 1, "b": 0, "c": 0})
+                assert loader.state_dict()["mixture"]["changes"][0][:2] == [1, 0]
+
+
 class Ranks:
     """Loaders of one mixture that stand for ranks, which come and go while weights change."""
 

@@ -439,6 +439,50 @@ static void changes_are_checked(void **state)
     pst_loader_close(&loader);
 }
 
+/* Without padding rank 0 has a batch more than the others: the next step begins at one place for
+ * all. */
+static void ranks_have_one_place(void **state)
+{
+    static const double weights[] = {1, 0, 0}; /* an epoch has N_A = 19 positions, a step 9 */
+    struct pst_error err;
+    struct pst_loader_state own;
+    pst_batch *batch;
+    (void)state;
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        struct pst_loader_options options = options_of(weights);
+        uint64_t place[2];
+        options.batch_size = 3;
+        options.source_quota = 1;
+        options.no_epoch_padding = true;
+        options.rank = rank;
+        options.world_size = 3;
+        pst_loader *loader = open_loader(mixture, &options);
+        pst_loader_step_place(loader, place);
+        assert_true(place[0] == 0 && place[1] == 0); /* no epoch has begun */
+        begin_epoch(loader, 0);
+        for (uint64_t step = 0; step < 2; step++) {
+            pst_loader_step_place(loader, place);
+            assert_true(place[0] == 0 && place[1] == 9 * step);
+            assert_ok(pst_loader_next(loader, &batch, &err));
+            pst_batch_release(batch);
+        }
+        pst_loader_step_place(loader, place);
+        assert_true(place[0] == 0 && place[1] == 18);
+        bool has_more = pst_loader_next(loader, &batch, &err) == PST_OK;
+        assert_int_equal(has_more, rank == 0);
+        if (has_more)
+            pst_batch_release(batch);
+        pst_loader_state(loader, &own);
+        assert_true(own.epoch == 1 && own.position == 0);
+        pst_loader_step_place(loader, place);
+        assert_true(place[0] == has_more && place[1] == (has_more ? 0 : 18));
+        begin_epoch(loader, 1);
+        pst_loader_step_place(loader, place);
+        assert_true(place[0] == 1 && place[1] == 0);
+        pst_loader_close(&loader);
+    }
+}
+
 /* Tables of changes count in host_memory: one change too many is refused, and gives it back. */
 static void changes_count_in_memory(void **state)
 {
@@ -476,6 +520,7 @@ int main(void)
         cmocka_unit_test(subsets_are_drawn_by_weights),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(changes_are_checked),
+        cmocka_unit_test(ranks_have_one_place),
         cmocka_unit_test(changes_count_in_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

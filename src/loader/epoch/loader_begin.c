@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 
+#include <penstock/mixture.h>
 #include <penstock/settings.h>
 
 #include <inttypes.h>
@@ -88,23 +89,29 @@ void psti_loader_go_on(pst_loader *loader)
     go_on_at(loader, loader->epoch.state.position);
 }
 
-/* True if all ranks together have delivered the epoch under way, or it has failed. Without padding
- * (no_epoch_padding) a rank may have had its last batch while others still have one. If its caller
- * has not got PST_END yet, the rank goes on with the others. *position: where all ranks' next step
- * begins. */
-static bool is_over(const pst_loader *loader, uint64_t *position)
+/* True if all ranks together have delivered the epoch that was begun last. Without padding
+ * (no_epoch_padding) a rank may have had its last batch while others still have one. *position:
+ * where all ranks' next step begins. */
+static bool is_delivered(const pst_loader *loader, uint64_t *position)
 {
     const struct psti_loader_epoch *epoch = &loader->epoch;
     uint64_t stride = (uint64_t)loader->options.batch_size * epoch->ranks.world_size;
     *position = epoch->start + (epoch->next_step - epoch->first_step) * stride;
-    return !epoch->begun || epoch->failed || epoch->ended ||
-           *position >= psti_order_end(loader->order, epoch->ranks, epoch->start);
+    return *position >= psti_order_end(loader->order, epoch->ranks, epoch->start);
+}
+
+/* True if the epoch under way is delivered, or has failed. If the caller of a rank that has had its
+ * last batch has not got PST_END yet, the rank goes on with the others. */
+static bool is_over(const pst_loader *loader, uint64_t *position)
+{
+    const struct psti_loader_epoch *epoch = &loader->epoch;
+    return !epoch->begun || epoch->failed || epoch->ended || is_delivered(loader, position);
 }
 
 enum pst_status pst_loader_set_world(pst_loader *loader, uint32_t rank, uint32_t world_size,
                                      struct pst_error *err)
 {
-    uint64_t position;
+    uint64_t position = 0;
     enum pst_status status = pst_loader_set_ranks(loader, rank, world_size, err);
     if (status != PST_OK || loader->epoch.broken)
         return status == PST_OK ? psti_loader_check_broken(loader, err) : status;
@@ -252,4 +259,12 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
 void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state)
 {
     *state = loader->epoch.state;
+}
+
+void pst_loader_step_place(const pst_loader *loader, uint64_t place[2])
+{
+    uint64_t position;
+    bool goes_on = loader->epoch.begun && !is_delivered(loader, &position);
+    place[0] = goes_on ? loader->epoch.number : loader->epoch.state.epoch;
+    place[1] = goes_on ? position : loader->epoch.state.position;
 }

@@ -682,8 +682,7 @@ class Loader(tickets.LikeDataLoader):
         receive, with "epoch" the next epoch. What was prepared ahead is thrown away. Sources go on with the samples that they have
         not given in this epoch, and the weights hold in later epochs, too. The length of an epoch stays what the mixture's own
         weights make it. :meth:`state_dict` holds the changes, so a loader of the same mixture can resume with them, on any number
-        of ranks. Ranks that train together make the same call after the same batch. With ``pad_epoch=False`` they make it before
-        one of them has had its last batch, or behind the epoch of all. After an error the loader is as before.
+        of ranks. Ranks that train together make the same call after the same batch. After an error the loader is as before.
 
         Args:
             weights: for the sources of the mixture, as for :class:`Mixture`. ArgumentError: the mixture was made without weights.
@@ -695,7 +694,8 @@ class Loader(tickets.LikeDataLoader):
         self._refuse_while_making("set_weights")
         here = self._received[0]
         passes = self._passing and not self._over and here.state[0] == self._epoch
-        place = here.state if self._passing else self._pending or (self._next_epoch, 0)
+        waits = self._pending or (self._next_epoch, 0)
+        place = _weights.place_of(self, native, here) if self._passing else waits
         changes = self._weights.changed(weights, place[0], place[1], self._dataset.path)
         if passes and here.state != native.state():  # more is under way than was received
             self._maker.begin()

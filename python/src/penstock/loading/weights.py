@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from .. import _native
 from ..base import options
 from ..data import mixture_weights
 from ..data.mixture import Mixture
 from ..errors import ArgumentError
+from ..functions.place import Place
 
 _KEY = "mixture"  # key of a loader's state: the rule of a mixture with weights, and the changes of its weights
 _MEMBERS = ("weights", "stop", "quota", "changes")
@@ -23,6 +24,35 @@ class Change(NamedTuple):
     epoch: int
     position: int
     shares: tuple[float, ...]
+
+
+class Passing(Protocol):
+    """What of a loader with a pass under way its place needs."""
+
+    _epoch: int
+    _over: bool
+
+    @property
+    def batch_size(self) -> int: ...
+
+    def _ranks_now(self) -> tuple[int, int, str]: ...
+
+
+def place_of(loader: Passing, native: _native.Loader, here: Place) -> Sequence[int]:
+    """Returns where the next step of all ranks begins, as epoch and position first.
+
+    It is `here`, but for one case: with pad_epoch=False a rank may have had its last batch while others still have one. Then it
+    is the place of theirs, so that all ranks put a change at one place.
+    """
+    if here.left > 0 or loader._over:
+        return here.state
+    state = native.state()
+    if state[0] != loader._epoch:
+        return native.step_place()
+    rank, world_size, _ = loader._ranks_now()  # the pass ends with batches that were skipped, and not made
+    position = state[1] + native.n_batches(state[1], rank, world_size) * loader.batch_size * world_size
+    others_go_on = position < state[3] and native.n_batches(position, 0, world_size) > 0
+    return (loader._epoch, position) if others_go_on else here.state
 
 
 class Weights:
