@@ -190,7 +190,7 @@ static void open_fleet(void)
         .struct_size = sizeof options, .servers = path, .timeout_seconds = 30};
     struct pst_fleet_stats stats = {0};
     if (pst_fleet_open(&options, &fleet, NULL) != PST_OK ||
-        psti_fleet_set_open(fleet, &shape, (uint64_t)64 << 20, &set, NULL) != PST_OK)
+        psti_fleet_set_open(fleet, &shape, 1, (uint64_t)64 << 20, &set, NULL) != PST_OK)
         fail("cannot open a fleet");
     while (stats.n_servers_up == 0) {
         usleep(1000);

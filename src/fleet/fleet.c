@@ -31,19 +31,20 @@ uint32_t psti_fleet_choose(const pst_fleet *fleet, uint64_t key_hash)
     return best;
 }
 
-static struct psti_fleet_server *server_of(const struct psti_fleet_set *set, uint64_t sample,
-                                           uint32_t i_item, uint64_t *key_hash)
+static struct psti_fleet_server *server_of(const struct psti_fleet_set *set, uint32_t i_shape,
+                                           uint64_t sample, uint32_t i_item, uint64_t *key_hash)
 {
-    const struct psti_fleet_name name = psti_fleet_set_name(set, sample, i_item);
+    const struct psti_fleet_name name = psti_fleet_set_name(set, i_shape, sample, i_item);
     *key_hash = psti_format_fleet_hash(&name);
     return set->fleet->servers[psti_fleet_choose(set->fleet, *key_hash)];
 }
 
-bool psti_fleet_has_server(struct psti_fleet_set *set, uint64_t sample, uint32_t i_item,
-                           bool *is_local)
+bool psti_fleet_has_server(struct psti_fleet_set *set, uint32_t i_shape, uint64_t sample,
+                           uint32_t i_item, bool *is_local)
 {
     uint64_t key_hash;
-    return psti_fleet_server_takes(server_of(set, sample, i_item, &key_hash), is_local);
+    return psti_fleet_server_takes(server_of(set, i_shape, sample, i_item, &key_hash),
+                                   is_local);
 }
 
 void psti_fleet_watch(pst_fleet *fleet)
@@ -61,7 +62,7 @@ static struct psti_fleet_server *begin(struct psti_fleet_set *set, struct psti_f
     get->got_nbytes = 0;
     get->form = 0;
     get->state = (struct psti_fleet_get_state){.set = set, .start_ns = psti_clock_ns()};
-    return server_of(set, get->sample, get->i_item, &get->state.key_hash);
+    return server_of(set, get->i_shape, get->sample, get->i_item, &get->state.key_hash);
 }
 
 static void queue(struct psti_fleet_server *server, struct psti_fleet_get *get)

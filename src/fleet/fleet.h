@@ -1,9 +1,9 @@
 /* fleet.h - the door of fleet: items of data sets in memcached servers.
  *
- * A reader opens the items of one version of one data set, and asks for some. Each request ends by
- * its function `done`, after the fleet's timeout and a little more at the latest, whatever the
- * servers do. An item that a server has not is read by the reader elsewhere, and offered: a copy is
- * added to the server in the background. Any thread may call any function. */
+ * A reader opens the items of one version of one data set, or of several, and asks for some. Each
+ * request ends by its function `done`, after the fleet's timeout and a little more at the latest,
+ * whatever the servers do. An item that a server has not is read by the reader elsewhere, and
+ * offered: a copy is added to the server in the background. Any thread may call any function. */
 #ifndef PST_FLEET_FLEET_H
 #define PST_FLEET_FLEET_H
 
@@ -22,7 +22,8 @@ enum psti_fleet_answer {
 
 /* A request for one item. The caller sets the first members and owns the memory until `done`. */
 struct psti_fleet_get {
-    uint64_t sample;
+    uint64_t sample;  /* of the data set with the number i_shape */
+    uint32_t i_shape; /* the data set, by its place among the shapes of the set */
     uint32_t i_item;
     uint64_t nbytes; /* of the item as the data set stores it, not 0 */
     void *buffer;    /* nbytes bytes; contents are unspecified unless the answer is HIT */
@@ -65,7 +66,8 @@ enum psti_fleet_taken {
 
 /* An item to be added. */
 struct psti_fleet_offer {
-    uint64_t sample;
+    uint64_t sample;  /* of the data set with the number i_shape */
+    uint32_t i_shape; /* as in psti_fleet_get */
     uint32_t i_item;
     uint64_t stored_nbytes; /* of the item as the data set stores it */
     const void *bytes;      /* copied before psti_fleet_offer returns */
@@ -78,18 +80,19 @@ struct psti_fleet_offer {
     bool flag; /* the caller's */
 };
 
-/* Opens the items of that data set. fill_nbytes: memory for copies of offered items, made here and
- * not counted anywhere; 0: nothing can be offered. The set has a hold on the fleet. */
-enum pst_status psti_fleet_set_open(pst_fleet *fleet, const struct psti_cache_shape *shape,
-                                    uint64_t fill_nbytes, struct psti_fleet_set **out,
-                                    struct pst_error *err);
+/* Opens the items of some data sets, whose shapes are copied: n_shapes of them, 1 or more.
+ * fill_nbytes: memory for copies of offered items, made here and not counted anywhere; 0: nothing
+ * can be offered. The set has a hold on the fleet. PST_ERROR_MEMORY. */
+enum pst_status psti_fleet_set_open(pst_fleet *fleet, const struct psti_cache_shape *shapes,
+                                    uint32_t n_shapes, uint64_t fill_nbytes,
+                                    struct psti_fleet_set **out, struct pst_error *err);
 /* All requests have ended. Offers that are not under way are dropped; waits for the others, which
  * end in time. *set may be NULL. */
 void psti_fleet_set_close(struct psti_fleet_set **set);
 
 /* True if a request for the item would reach a server now. *is_local as in psti_fleet_get. */
-bool psti_fleet_has_server(struct psti_fleet_set *set, uint64_t sample, uint32_t i_item,
-                           bool *is_local);
+bool psti_fleet_has_server(struct psti_fleet_set *set, uint32_t i_shape, uint64_t sample,
+                           uint32_t i_item, bool *is_local);
 /* Asks for n items. Those whose server is down end before this returns. */
 void psti_fleet_ask(struct psti_fleet_set *set, struct psti_fleet_get **gets, size_t n);
 /* Asks for n items and waits until all have ended. It sets `done` and `user` itself. If all items

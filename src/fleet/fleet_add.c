@@ -10,8 +10,9 @@
 static struct psti_fleet_request request_for(struct psti_fleet_fill *fill, uint32_t part,
                                              char key[PSTI_FLEET_KEY_CAP])
 {
+    const struct psti_fleet_offer *offer = &fill->offer;
     const struct psti_fleet_name name =
-        psti_fleet_set_name(fill->set, fill->offer.sample, fill->offer.i_item);
+        psti_fleet_set_name(fill->set, offer->i_shape, offer->sample, offer->i_item);
     return (struct psti_fleet_request){.part = part,
                                        .user = fill,
                                        .key = key,

@@ -11,13 +11,16 @@
 #include "base/fail.h"
 #include "base/thread.h"
 
+#include <string.h>
+
 #define CROWDED_TIMEOUTS 10
 
 enum psti_fleet_taken psti_fleet_offer(struct psti_fleet_set *set,
                                        const struct psti_fleet_offer *offer)
 {
     const pst_fleet *fleet = set->fleet;
-    const struct psti_fleet_name name = psti_fleet_set_name(set, offer->sample, offer->i_item);
+    const struct psti_fleet_name name =
+        psti_fleet_set_name(set, offer->i_shape, offer->sample, offer->i_item);
     uint64_t key_hash = psti_format_fleet_hash(&name);
     struct psti_fleet_server *server = fleet->servers[psti_fleet_choose(fleet, key_hash)];
     if (!psti_fleet_server_wants(server))
@@ -57,23 +60,27 @@ bool psti_fleet_settle(struct psti_fleet_set *set, int64_t deadline_ns)
     return settled;
 }
 
-enum pst_status psti_fleet_set_open(pst_fleet *fleet, const struct psti_cache_shape *shape,
-                                    uint64_t fill_nbytes, struct psti_fleet_set **out,
-                                    struct pst_error *err)
+enum pst_status psti_fleet_set_open(pst_fleet *fleet, const struct psti_cache_shape *shapes,
+                                    uint32_t n_shapes, uint64_t fill_nbytes,
+                                    struct psti_fleet_set **out, struct pst_error *err)
 {
     *out = NULL;
     struct psti_fleet_set *set = psti_calloc(1, sizeof *set);
     size_t unit = sizeof(struct psti_fleet_fill);
     size_t capacity = fill_nbytes < SIZE_MAX ? (size_t)fill_nbytes / unit * unit : 0;
-    if (set && capacity)
+    if (set)
+        set->shapes = psti_alloc_array(n_shapes, sizeof *set->shapes);
+    if (set && set->shapes && capacity)
         set->ring = psti_alloc_aligned(PSTI_CACHE_LINE, capacity);
-    if (!set || (capacity && !set->ring)) {
+    if (!set || !set->shapes || (capacity && !set->ring)) {
+        if (set)
+            psti_free(set->shapes);
         psti_free(set);
         return psti_fail(err, PST_ERROR_MEMORY, "fleet", "no memory for %zu bytes of items",
                          capacity);
     }
     set->fleet = fleet;
-    set->shape = *shape;
+    memcpy(set->shapes, shapes, n_shapes * sizeof *shapes);
     set->part_nbytes = fleet->part_nbytes;
     set->capacity = capacity;
     pthread_mutex_init(&set->lock, NULL);
@@ -96,6 +103,7 @@ void psti_fleet_set_close(struct psti_fleet_set **set_ptr)
     pthread_cond_destroy(&set->changed);
     pthread_mutex_destroy(&set->lock);
     psti_free(set->ring);
+    psti_free(set->shapes);
     psti_free(set);
     pst_fleet_close(&fleet);
 }

@@ -1,4 +1,4 @@
-/* fleet_int.h - a fleet, its servers, and the items of one data set in them. */
+/* fleet_int.h - a fleet, its servers, and the items of data sets in them. */
 #ifndef PST_FLEET_FLEET_INT_H
 #define PST_FLEET_FLEET_INT_H
 
@@ -25,7 +25,7 @@ struct psti_fleet_login {
 struct psti_fleet_set {
     /* Constant: */
     pst_fleet *fleet; /* kept alive until the set is closed */
-    struct psti_cache_shape shape;
+    struct psti_cache_shape *shapes; /* of each data set */
     uint64_t part_nbytes;
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;

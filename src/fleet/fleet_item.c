@@ -9,13 +9,14 @@
 
 #include <string.h>
 
-struct psti_fleet_name psti_fleet_set_name(const struct psti_fleet_set *set, uint64_t sample,
-                                           uint32_t i_item)
+struct psti_fleet_name psti_fleet_set_name(const struct psti_fleet_set *set, uint32_t i_shape,
+                                           uint64_t sample, uint32_t i_item)
 {
-    struct psti_fleet_name name = {.forms = set->shape.forms,
-                                   .number = sample * set->shape.n_items + i_item,
+    const struct psti_cache_shape *shape = &set->shapes[i_shape];
+    struct psti_fleet_name name = {.forms = shape->forms,
+                                   .number = sample * shape->n_items + i_item,
                                    .part_nbytes = set->part_nbytes};
-    memcpy(name.identity, set->shape.identity, sizeof name.identity);
+    memcpy(name.identity, shape->identity, sizeof name.identity);
     return name;
 }
 

@@ -8,8 +8,8 @@
 
 struct psti_fleet_server;
 
-struct psti_fleet_name psti_fleet_set_name(const struct psti_fleet_set *set, uint64_t sample,
-                                           uint32_t i_item);
+struct psti_fleet_name psti_fleet_set_name(const struct psti_fleet_set *set, uint32_t i_shape,
+                                           uint64_t sample, uint32_t i_item);
 /* Ends a request that nobody else has any more. No lock is held. */
 void psti_fleet_get_end(struct psti_fleet_server *server, struct psti_fleet_get *get,
                         enum psti_fleet_answer answer);

@@ -46,7 +46,7 @@ static void ask_part(struct psti_fleet_server *server, struct psti_fleet_get *ge
 {
     struct psti_fleet_talk *talk = &server->talk;
     const struct psti_fleet_name name =
-        psti_fleet_set_name(get->state.set, get->sample, get->i_item);
+        psti_fleet_set_name(get->state.set, get->i_shape, get->sample, get->i_item);
     char key[PSTI_FLEET_KEY_CAP];
     uint32_t part = get->state.n_asked++;
     uint64_t left = get->nbytes - part * server->part_nbytes;

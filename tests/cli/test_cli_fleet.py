@@ -42,6 +42,12 @@ class Fleet(cli_case.Case):
         self.ok("pack", photos, "a.pst", "--form", "raw")
         report = self.ok_json("cache", "fleet", "a.pst")
         self.assertEqual(report["memory"], 64 * MIB)  # the smallest
+        for name in ("big", "bigger"):
+            (self.dir / name).mkdir()
+            with open(self.dir / name / "x.png", "wb") as file:
+                file.truncate(100 * MIB)  # nothing reads it
+        report = self.ok_json("cache", "fleet", "big", "bigger", "--servers", "2")
+        self.assertEqual(report["memory"], 105 * MIB)
         command = self.ok_json("cache", "fleet", "--memory", "1GiB", "--max-item", "2MiB", "--socket", "/run/a b.sock",
                                "--threads", "2", "--auth-file", "users", "--user", "nobody")["command"]
         self.assertEqual((after(command, "-I"), after(command, "-s"), after(command, "-t"), after(command, "-Y"),

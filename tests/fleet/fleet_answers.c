@@ -56,14 +56,14 @@ static void open_all(void)
     pthread_mutex_init(&server.lock, NULL);
     psti_cond_init(&server.changed);
     psti_fleet_talk_open(&server);
-    check(psti_fleet_set_open(&fleet, &shape, 1 << 16, &set, NULL) == PST_OK);
+    check(psti_fleet_set_open(&fleet, &shape, 1, 1 << 16, &set, NULL) == PST_OK);
 }
 
 static size_t write_line(uint8_t *out, const char *code, const char *size, uint32_t item,
                          uint32_t part, unsigned number)
 {
     char key[PSTI_FLEET_KEY_CAP];
-    const struct psti_fleet_name name = psti_fleet_set_name(set, item, 0);
+    const struct psti_fleet_name name = psti_fleet_set_name(set, 0, item, 0);
     psti_format_fleet_key(&name, part, key);
     return (size_t)snprintf((char *)out, PSTI_FLEET_LINE_MAX, "%s%s k%s O%x\r\n", code, size, key,
                             number);
@@ -73,7 +73,7 @@ static size_t write_line(uint8_t *out, const char *code, const char *size, uint3
 static size_t write_value(uint8_t *out, uint32_t item, uint32_t kept, uint8_t form, uint32_t part,
                           unsigned number)
 {
-    const struct psti_fleet_name name = psti_fleet_set_name(set, item, 0);
+    const struct psti_fleet_name name = psti_fleet_set_name(set, 0, item, 0);
     uint32_t offset = part * PART, left = kept - offset;
     const struct psti_fleet_part printed = {.key_hash = psti_format_fleet_hash(&name),
                                             .nbytes = kept,

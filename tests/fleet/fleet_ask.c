@@ -32,7 +32,7 @@ struct psti_fleet_set *open_set(pst_fleet *fleet, const struct psti_cache_shape 
 {
     struct psti_fleet_set *set = NULL;
     struct pst_error err;
-    assert_ok(psti_fleet_set_open(fleet, of, 8 * MIB, &set, &err));
+    assert_ok(psti_fleet_set_open(fleet, of, 1, 8 * MIB, &set, &err));
     return set;
 }
 

@@ -388,7 +388,7 @@ static void test_ring(void **state)
     struct psti_fleet_set *set = NULL;
     struct pst_error err;
     unsigned answers[3], n_taken = 0, n_busy = 0;
-    assert_ok(psti_fleet_set_open(fleet, &shape, 12000, &set, &err));
+    assert_ok(psti_fleet_set_open(fleet, &shape, 1, 12000, &set, &err));
     await_servers(fleet, 1);
     assert_int_equal(offer(set, 199, 13000, 0), PSTI_FLEET_BUSY); /* it never fits */
     for (int round = 0; round < 20; round++)

@@ -100,10 +100,11 @@ static void wanted_of(pst_dataset *dataset, struct pst_loader_options options, u
 static uint64_t run(pst_loader *loader, pst_dataset *dataset,
                     const struct pst_loader_options *options, uint64_t epoch)
 {
-    uint64_t hashes[N_BATCHES], wanted[N_BATCHES], before = stats_of(loader).n_reads;
+    uint64_t hashes[2 * N_BATCHES], wanted[2 * N_BATCHES], before = stats_of(loader).n_reads;
     wanted_of(dataset, *options, epoch, wanted);
     size_t n = run_epoch(loader, epoch, hashes);
-    assert_int_equal(n, N_BATCHES / (options->world_size ? options->world_size : 1));
+    assert_int_equal(n, pst_dataset_count(dataset) / BATCH /
+                            (options->world_size ? options->world_size : 1));
     assert_memory_equal(hashes, wanted, n * sizeof *hashes);
     return stats_of(loader).n_reads - before;
 }
@@ -345,6 +346,74 @@ static void test_other_data(void **state)
     pst_fleet_close(&fleet);
 }
 
+/* Two data sets, and a mixture of them that begins with the second one. */
+static pst_dataset *open_both(pst_dataset *sets[2])
+{
+    struct pst_error err;
+    pst_dataset *mixture;
+    sets[0] = make("one", MAKE_MIXED, false);
+    sets[1] = make("two", MAKE_PNG, false);
+    const struct pst_mixture_source sources[] = {{.dataset = sets[1]}, {.dataset = sets[0]}};
+    assert_ok(pst_dataset_open_many(sources, 2, NULL, &mixture, &err));
+    return mixture;
+}
+
+/* Runs epochs from `epoch` on of a loader that is opened for them, and compares the reads of the
+ * first one. The later ones read nothing. */
+static void check_reads(pst_dataset *dataset, const struct pst_loader_options *options,
+                        uint64_t epoch, uint64_t n_reads)
+{
+    pst_loader *loader = open_loader(dataset, options);
+    assert_int_equal(run(loader, dataset, options, epoch), n_reads);
+    assert_int_equal(run(loader, dataset, options, epoch + 1), 0);
+    pst_loader_close(&loader);
+}
+
+/* Items of a mixture are those of its data sets: what one loader has put there others find, of the
+ * mixture and of each data set alone. */
+static void test_mixture(void **state)
+{
+    (void)state;
+    pst_dataset *sets[2], *mixture = open_both(sets);
+    pst_fleet *fleet = open_ours(30);
+    struct pst_loader_options options = plain(2, fleet, NULL);
+    check_reads(sets[0], &options, 0, N);
+    check_reads(mixture, &options, 1, N);
+    check_reads(sets[1], &options, 2, 0);
+    struct pst_fleet_stats use = fleet_use(fleet);
+    assert_int_equal(use.n_added, 2 * N);
+    assert_int_equal(use.n_present + use.n_bad_values, 0);
+    pst_fleet_close(&fleet);
+    pst_dataset_close(&mixture);
+    for (int i = 0; i < 2; i++)
+        pst_dataset_close(&sets[i]);
+}
+
+/* A cache beside the fleet has what a dead server would have, under the same data sets. */
+static void test_mixture_beside_a_cache(void **state)
+{
+    (void)state;
+    pst_dataset *sets[2], *mixture = open_both(sets);
+    end_server(&servers[1], SIGKILL);
+    pst_fleet *fleet = open_ours(30);
+    pst_cache *cache = open_cache(64 * MIB);
+    struct pst_loader_options options = plain(3, fleet, cache);
+    pst_loader *loader = open_loader(mixture, &options);
+    for (uint64_t epoch = 0; epoch < 3; epoch++)
+        assert_int_equal(run(loader, mixture, &options, epoch), epoch ? 0 : 2 * N);
+    struct pst_fleet_stats use = fleet_use(fleet);
+    assert_in_range(use.n_added, N / 3, 2 * N - 1);
+    assert_int_equal(stats_of(loader).n_cache_items, 2 * N - use.n_added);
+    for (int i = 0; i < 2; i++)
+        check_reads(sets[i], &options, 3, 0);
+    pst_loader_close(&loader);
+    pst_cache_close(&cache);
+    pst_fleet_close(&fleet);
+    pst_dataset_close(&mixture);
+    for (int i = 0; i < 2; i++)
+        pst_dataset_close(&sets[i]);
+}
+
 /* Runs epochs until nothing is read: the server is found again, and has all. A busy machine may be
  * late. */
 static void run_until_found(pst_loader *loader, pst_dataset *dataset,
@@ -490,6 +559,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_full_servers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_recoded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_data, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_mixture, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_mixture_beside_a_cache, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lies, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_forged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_options, set_up, tear_down),

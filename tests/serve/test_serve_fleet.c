@@ -12,8 +12,9 @@
 enum { N = 400, BATCH = 8, N_BATCHES = N / BATCH, SERVERS = 2, MIB = 1 << 20 };
 
 static struct server servers[SERVERS];
-static pst_dataset *dataset;
-static uint64_t wanted[4][N_BATCHES];
+/* One data set, and a mixture of two that has as many samples. */
+static pst_dataset *alone, *mixture;
+static uint64_t wanted[2][4][N_BATCHES];
 
 static struct pst_loader_options plain(uint32_t workers)
 {
@@ -25,30 +26,51 @@ static struct pst_loader_options plain(uint32_t workers)
                                        .num_workers = workers};
 }
 
+static pst_dataset *make(const char *name, uint32_t n, uint32_t edition)
+{
+    const struct make_options made = {
+        .n_samples = n, .images = MAKE_RAW_SAME, .edition = edition};
+    return open_made(directory, name, &made);
+}
+
+static pst_dataset *make_mixture(void)
+{
+    struct pst_mixture_source sources[2] = {{.dataset = make("first.pst", N / 4, 1)},
+                                            {.dataset = make("second.pst", N - N / 4, 2)}};
+    struct pst_error err;
+    pst_dataset *made;
+    assert_ok(pst_dataset_open_many(sources, 2, NULL, &made, &err));
+    for (int i = 0; i < 2; i++)
+        pst_dataset_close(&sources[i].dataset);
+    return made;
+}
+
 static int set_up(void **state)
 {
     (void)state;
     make_directory(directory);
     serve_fixture_place(&fixture);
-    dataset = open_made(directory, "set.pst",
-                        &(struct make_options){.n_samples = N, .images = MAKE_RAW_SAME});
-    for (uint64_t epoch = 0; epoch < 4; epoch++)
-        assert_int_equal(drain_alone(dataset, plain(2), epoch, wanted[epoch]), N_BATCHES);
+    alone = make("set.pst", N, 0);
+    mixture = make_mixture();
+    for (uint64_t epoch = 0; epoch < 4; epoch++) {
+        assert_int_equal(drain_alone(alone, plain(2), epoch, wanted[0][epoch]), N_BATCHES);
+        assert_int_equal(drain_alone(mixture, plain(2), epoch, wanted[1][epoch]), N_BATCHES);
+    }
     return 0;
 }
 
-SERVE_TEAR_DOWN(&dataset)
+SERVE_TEAR_DOWN(&alone, &mixture)
 
 /* Runs an epoch, whose batches must be a lone loader's. Returns the reads of the storage. */
-static uint64_t run(pst_loader *loader, uint64_t epoch)
+static uint64_t run(pst_loader *loader, bool is_mixture, uint64_t epoch)
 {
     uint64_t hashes[N_BATCHES], before = stats_of(loader).n_reads;
     assert_int_equal(run_epoch(loader, epoch, hashes), N_BATCHES);
-    assert_memory_equal(hashes, wanted[epoch], sizeof hashes);
+    assert_memory_equal(hashes, wanted[is_mixture][epoch], sizeof hashes);
     return stats_of(loader).n_reads - before;
 }
 
-static void check(uint32_t workers)
+static void check(bool is_mixture, uint32_t workers)
 {
     const struct pst_service_options small = {
         .struct_size = sizeof small, .cache_nbytes = MIB, .n_threads = 2, .keep = true};
@@ -66,9 +88,9 @@ static void check(uint32_t workers)
     serve_fixture_start(&fixture, &small);
     options.fleet = open_fleet(list_of(servers, SERVERS, list), 30, 16384);
     assert_ok(pst_cache_open_host(&host, &options.cache, &err));
-    pst_loader *loader = open_loader(dataset, &options);
+    pst_loader *loader = open_loader(is_mixture ? mixture : alone, &options);
 
-    uint64_t n_read = run(loader, 0);
+    uint64_t n_read = run(loader, is_mixture, 0);
     struct pst_loader_stats first = stats_of(loader);
     uint64_t n_host = first.n_cache_items, n_rest = N - n_host;
     assert_true(n_host > 0 && n_rest > 0);
@@ -79,7 +101,7 @@ static void check(uint32_t workers)
     assert_int_equal(fleet.n_hits, 0);
 
     for (uint64_t epoch = 1; epoch < 3; epoch++)
-        assert_int_equal(run(loader, epoch), 0);
+        assert_int_equal(run(loader, is_mixture, epoch), 0);
     struct pst_loader_stats second = stats_of(loader);
     fleet = fleet_use(options.fleet);
     assert_int_equal(second.n_cache_hits, 2 * n_host);
@@ -91,7 +113,7 @@ static void check(uint32_t workers)
     assert_int_equal(second.fallbacks[PST_FALLBACK_HOST], 0);
 
     end_server(&servers[0], SIGKILL);
-    n_read = run(loader, 3);
+    n_read = run(loader, is_mixture, 3);
     uint64_t n_lost = 0;
     for (uint32_t i = 0; i < SERVERS; i++) {
         assert_ok(pst_fleet_server(options.fleet, i, &killed, sizeof killed, &err));
@@ -112,13 +134,22 @@ static void check(uint32_t workers)
 static void host_and_fleet_share_the_items(void **state)
 {
     (void)state;
-    check(0);
-    check(3);
+    check(false, 0);
+    check(false, 3);
+}
+
+/* Items of a mixture, too, which both keep under the identities of its data sets. */
+static void mixtures_share_the_items(void **state)
+{
+    (void)state;
+    check(true, 0);
+    check(true, 3);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(host_and_fleet_share_the_items)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(host_and_fleet_share_the_items),
+                                       cmocka_unit_test(mixtures_share_the_items)};
     if (!fleet_is_here())
         return 77;
     alarm(200);

@@ -1,10 +1,11 @@
 /* cmd_cache_fleet.c - the command cache fleet: the memcached command of one host of a fleet.
  *
- * In: memory, or the data set and the number of servers that share it. Out: a command line, printed
- * or run. -M refuses instead of evicting. The slab classes are chosen so that parts of --max-item
- * bytes fill pages of 1 MiB without gaps: full parts have a class that divides the page, the last
- * parts of items evenly spaced ones. Each class may leave a page half empty, so small memories get
- * few. With --run memcached is started again when it ends, as long as it ran for a while. */
+ * In: memory, or the data sets and the number of servers that share them. Out: a command line,
+ * printed or run. -M refuses instead of evicting. The slab classes are chosen so that parts of
+ * --max-item bytes fill pages of 1 MiB without gaps: full parts have a class that divides the page,
+ * the last parts of items evenly spaced ones. Each class may leave a page half empty, so small
+ * memories get few. With --run memcached is started again when it ends, as long as it ran for a
+ * while. */
 #include "cli.h"
 
 #include <errno.h>
@@ -23,7 +24,14 @@
 #define PAGE_NBYTES MIB
 #define FLASH_PAGE_NBYTES (64 * MIB)
 #define SPARE 1.05 /* memory for a data set's bytes: headers, keys, gaps, uneven shares */
-enum { WORDS_MAX = 32, TEXT_CAP = 1024, CLASSES_MAX = 48, CLASSES_MIN = 4, HALVES_MAX = 4 };
+enum {
+    WORDS_MAX = 32,
+    TEXT_CAP = 1024,
+    CLASSES_MAX = 48,
+    CLASSES_MIN = 4,
+    HALVES_MAX = 4,
+    DATA_MAX = 256
+};
 
 struct fleet {
     uint64_t memory, max_item, n_servers, threads, port, flash;
@@ -118,18 +126,30 @@ static void make_command(struct fleet *fleet)
     fleet->words[fleet->n_words] = NULL;
 }
 
-/* Completes --memory (and --flash) from the data set's bytes. Returns -1, or the exit status. */
-static int take_dataset(struct cli *cli, struct fleet *fleet, const char *path)
+/* Adds the bytes of a data set. Returns -1, or the exit status. */
+static int add_dataset(struct cli *cli, const char *path, uint64_t *nbytes)
 {
     struct pst_error err;
     pst_dataset *dataset;
+    uint64_t own = 0;
     if (cli_open(cli, path, NULL, &dataset, &err) != PST_OK)
         return cli_fail(cli, &err);
-    uint64_t nbytes = 0;
-    enum pst_status status = pst_dataset_nbytes(dataset, &nbytes, &err);
+    enum pst_status status = pst_dataset_nbytes(dataset, &own, &err);
     pst_dataset_close(&dataset);
-    if (status != PST_OK)
-        return cli_fail(cli, &err);
+    *nbytes += own;
+    return status == PST_OK ? -1 : cli_fail(cli, &err);
+}
+
+/* Completes --memory (and --flash) from the bytes of the data sets, as far as the list goes: up to
+ * NULL. Returns -1, or the exit status. */
+static int take_datasets(struct cli *cli, struct fleet *fleet, const char *const *paths)
+{
+    uint64_t nbytes = 0;
+    int status = -1;
+    for (; *paths && status < 0; paths++)
+        status = add_dataset(cli, *paths, &nbytes);
+    if (status >= 0)
+        return status;
     double share = (double)nbytes / (double)fleet->n_servers * SPARE;
     if (fleet->flash_path != NULL)
         fleet->flash = fleet->flash ? fleet->flash : (uint64_t)share + 4 * FLASH_PAGE_NBYTES;
@@ -270,21 +290,23 @@ int cmd_cache_fleet(struct cli *cli, int argc, char **argv)
          "run the command, and again when memcached ends"},
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
     const struct cli_command command = {
-        .usage = "cache fleet [DATA] [options]",
+        .usage = "cache fleet [DATA ...] [options]",
         .about = "Prints the memcached command for this host of a fleet, which loaders of all "
                  "hosts share\n"
                  "(docs/fleet.md). The server refuses items when its memory is full, and evicts "
                  "nothing. With\n"
-                 "DATA, its memory is the data set's bytes and 5 %, divided by --servers.",
+                 "DATA, its memory is the bytes of all these data sets and 5 %, divided by "
+                 "--servers: name\n"
+                 "each data set of a mixture.",
         .example = "penstock cache fleet train.pst --servers 4 --listen 10.0.0.5 --run\n"
                    "penstock cache fleet --memory 64GiB",
         .options = options,
-        .n_max = 1,
+        .n_max = DATA_MAX,
     };
-    const char *operands[4] = {0};
+    const char *operands[DATA_MAX + 1] = {0};
     int status = cli_parse(cli, &command, argc, argv, operands);
     if (status < 0 && operands[0] != NULL && fleet.n_servers > 0)
-        status = take_dataset(cli, &fleet, operands[0]);
+        status = take_datasets(cli, &fleet, operands);
     if (status < 0)
         status = check(cli, &fleet);
     if (status >= 0)

@@ -136,18 +136,16 @@ static void keep(pst_loader *loader, struct psti_loader_source *source,
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
 }
 
-void psti_loader_cache_give_up(pst_loader *loader, uint64_t sample, uint32_t i_item,
+void psti_loader_cache_give_up(pst_loader *loader, const struct psti_loader_place *place,
                                uint64_t nbytes)
 {
-    struct psti_loader_place place = psti_loader_parts_place(loader, sample, i_item);
-    psti_cache_give_up(loader->tiers.cache[place.i_part], place.sample, place.i_item, nbytes);
+    psti_cache_give_up(loader->tiers.cache[place->i_part], place->sample, place->i_item, nbytes);
 }
 
-bool psti_loader_cache_store(pst_loader *loader, uint64_t sample, uint32_t i_item, uint64_t nbytes,
-                             const struct psti_cache_span *item)
+bool psti_loader_cache_store(pst_loader *loader, const struct psti_loader_place *place,
+                             uint64_t nbytes, const struct psti_cache_span *item)
 {
-    struct psti_loader_place place = psti_loader_parts_place(loader, sample, i_item);
-    return psti_cache_keep(loader->tiers.cache[place.i_part], place.sample, place.i_item, nbytes,
+    return psti_cache_keep(loader->tiers.cache[place->i_part], place->sample, place->i_item, nbytes,
                            item);
 }
 
@@ -157,15 +155,15 @@ static void release(pst_loader *loader, struct psti_loader_items *items)
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         struct psti_loader_source *source = &items->sources[i];
+        if (!source->is_wanted && source->reader == 0)
+            continue;
+        struct psti_loader_place place = psti_loader_kept_place(loader, source);
         if (source->is_wanted)
-            psti_loader_cache_give_up(loader, source->sample,
-                                      psti_loader_kept_number(loader, source),
-                                      source->stored_nbytes);
+            psti_loader_cache_give_up(loader, &place, source->stored_nbytes);
         source->is_wanted = false;
         if (source->reader == 0)
             continue;
-        psti_cache_leave(loader->tiers.cache[psti_loader_kept_place(loader, source).i_part],
-                         source->reader);
+        psti_cache_leave(loader->tiers.cache[place.i_part], source->reader);
         source->reader = 0;
     }
 }

@@ -10,8 +10,10 @@
  *
  * Bytes of the fleet that cannot be decoded are no bad sample: the row is made again from storage.
  *
- * Items lie in the servers in the form that a cache with the loader's key keeps, if that is shorter
- * than the stored one; else as they are stored. Readers set aside room for the stored bytes only.
+ * Items lie in the servers under the identities of the data sets that they are of: those of a
+ * mixture under the identities of its sources (loader_parts.c). They have the form that a cache
+ * with the loader's key keeps, if that is shorter than the stored one; else they are as stored.
+ * Readers set aside room for the stored bytes only.
  *
  * With the host cache, an item that the service was asked for is not asked from the fleet: what the
  * service does not bring is read from storage, and offered to the fleet if the host cache had no
@@ -29,6 +31,7 @@
 #include "loader/tiers/loader_tier.h"
 #include "loader/loader_worker.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/hash.h"
@@ -40,6 +43,34 @@
 /* At the end of an epoch the last copies get so many timeouts to arrive. */
 #define SETTLE_TIMEOUTS 10
 
+/* Refuses files of others whose index has no sums: what other hosts have of them could be anything.
+ */
+static enum pst_status check_sums(const pst_loader *loader, struct pst_error *err)
+{
+    const pst_dataset *lacking = psti_loader_noted_lacking(loader);
+    if (!lacking)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_STATE, "loader",
+                     "the index of %s has no checksums of items, so what other hosts have of them "
+                     "cannot be checked: make them once (penstock index PATH --sums)",
+                     pst_dataset_path(lacking));
+}
+
+/* Opens the items of each data set of the loader under its own identity. */
+static enum pst_status open_set(pst_loader *loader, uint64_t fill_nbytes, struct pst_error *err)
+{
+    const struct psti_loader_parts *parts = &loader->kept.parts;
+    struct psti_cache_shape *shapes = psti_alloc_array(parts->n, sizeof *shapes);
+    if (!shapes)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for %u data sets", parts->n);
+    for (uint32_t i = 0; i < parts->n; i++)
+        shapes[i] = parts->list[i].shape;
+    enum pst_status status = psti_fleet_set_open(loader->options.fleet, shapes, parts->n,
+                                                 fill_nbytes, &loader->tiers.fleet, err);
+    psti_free(shapes);
+    return status;
+}
+
 /* Sets a part of host_memory aside for copies of items on their way to the servers. */
 static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_slots *slots,
                                   bool *in_use, struct pst_error *err)
@@ -48,18 +79,15 @@ static enum pst_status open_fleet(pst_loader *loader, const struct psti_loader_s
     (void)slots;
     if (!loader->options.fleet)
         return PST_OK;
-    if (!psti_loader_noted_can_check(loader))
-        return psti_fail(err, PST_ERROR_STATE, "loader",
-                         "the index of these files has no checksums of items, so what other hosts "
-                         "have of them cannot be checked: make them once (penstock index PATH "
-                         "--sums)");
+    enum pst_status status = check_sums(loader, err);
+    if (status != PST_OK)
+        return status;
     nbytes = nbytes < FILL_MAX_NBYTES ? nbytes : FILL_MAX_NBYTES;
     while (nbytes >= FILL_MIN_NBYTES && !psti_batch_pool_charge(loader->pool, nbytes, false))
         nbytes /= 2;
     nbytes = nbytes >= FILL_MIN_NBYTES ? nbytes : 0;
     loader->memory_nbytes += nbytes;
-    enum pst_status status = psti_fleet_set_open(loader->options.fleet, &loader->kept.shape, nbytes,
-                                                 &loader->tiers.fleet, err);
+    status = open_set(loader, nbytes, err);
     *in_use = status == PST_OK;
     return status;
 }
@@ -77,8 +105,9 @@ static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *so
     (void)err;
     if (source->asked)
         return PST_OK;
-    bool has_server = psti_fleet_has_server(loader->tiers.fleet, source->sample,
-                                            psti_loader_kept_number(loader, source), &local);
+    struct psti_loader_place at = psti_loader_kept_place(loader, source);
+    bool has_server =
+        psti_fleet_has_server(loader->tiers.fleet, at.i_part, at.sample, at.i_item, &local);
     if (has_server)
         source->asked = &psti_loader_tier_fleet;
     psti_loader_fell_back(loader, PST_FALLBACK_FLEET_SERVER, !has_server);
@@ -96,6 +125,12 @@ static bool is_good(const pst_loader *loader, const struct psti_loader_source *s
            psti_hash64(get->buffer, get->got_nbytes) == item->checksum;
 }
 
+/* The place at which the cache beside the fleet keeps an item: both have the same data sets. */
+static struct psti_loader_place place_of(uint32_t i_shape, uint64_t sample, uint32_t i_item)
+{
+    return (struct psti_loader_place){.i_part = i_shape, .i_item = i_item, .sample = sample};
+}
+
 /* Takes the item if its form is one that the loader's key allows, and notes that form. The read's
  * data are the item's bytes, behind the header of raw pixels. */
 static bool accept(pst_loader *loader, struct psti_loader_source *source)
@@ -109,7 +144,8 @@ static bool accept(pst_loader *loader, struct psti_loader_source *source)
     source->read->status = PST_OK;
     source->read->data = (char *)get->buffer + ((const char *)source->data - (char *)get->buffer);
     if (source->is_wanted && get->is_local) {
-        psti_loader_cache_give_up(loader, source->sample, get->i_item, source->stored_nbytes);
+        const struct psti_loader_place at = place_of(get->i_shape, get->sample, get->i_item);
+        psti_loader_cache_give_up(loader, &at, source->stored_nbytes);
         source->is_wanted = false;
     }
     return true;
@@ -156,8 +192,10 @@ static uint32_t prepare(pst_loader *loader, struct psti_loader_items *items,
         if (source->asked != &psti_loader_tier_fleet || !source->read)
             continue;
         source->read->asked_ns = psti_clock_ns();
-        source->get = (struct psti_fleet_get){.sample = source->sample,
-                                              .i_item = psti_loader_kept_number(loader, source),
+        struct psti_loader_place at = psti_loader_kept_place(loader, source);
+        source->get = (struct psti_fleet_get){.sample = at.sample,
+                                              .i_shape = at.i_part,
+                                              .i_item = at.i_item,
                                               .nbytes = source->stored_nbytes,
                                               .buffer = source->buffer,
                                               .done = get_is_done,
@@ -210,6 +248,7 @@ static void offer_is_done(const struct psti_fleet_offer *offer, enum psti_fleet_
 {
     pst_loader *loader = offer->user;
     const struct psti_cache_span item = {offer->bytes, offer->nbytes, offer->form};
+    const struct psti_loader_place at = place_of(offer->i_shape, offer->sample, offer->i_item);
     bool refused = outcome == PSTI_FLEET_FULL || outcome == PSTI_FLEET_LOST;
     psti_loader_fell_back(loader, PST_FALLBACK_FLEET_FULL, refused);
     pthread_mutex_lock(loader->lock);
@@ -219,19 +258,20 @@ static void offer_is_done(const struct psti_fleet_offer *offer, enum psti_fleet_
     if (!offer->flag)
         return;
     if (!refused || !offer->bytes)
-        psti_loader_cache_give_up(loader, offer->sample, offer->i_item, offer->stored_nbytes);
-    else if (!psti_loader_cache_store(loader, offer->sample, offer->i_item, offer->stored_nbytes,
-                                      &item))
+        psti_loader_cache_give_up(loader, &at, offer->stored_nbytes);
+    else if (!psti_loader_cache_store(loader, &at, offer->stored_nbytes, &item))
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
 }
 
 /* Offers an item, with the source's reservation in the cache. False: the fleet does not take it,
  * and the reservation stays the source's. */
-static bool offer(pst_loader *loader, const struct psti_loader_source *source, uint32_t i_item,
+static bool offer(pst_loader *loader, const struct psti_loader_source *source,
                   const struct psti_cache_span *item)
 {
-    const struct psti_fleet_offer what = {.sample = source->sample,
-                                          .i_item = i_item,
+    const struct psti_loader_place at = psti_loader_kept_place(loader, source);
+    const struct psti_fleet_offer what = {.sample = at.sample,
+                                          .i_shape = at.i_part,
+                                          .i_item = at.i_item,
                                           .stored_nbytes = source->stored_nbytes,
                                           .bytes = item->bytes,
                                           .nbytes = item->nbytes,
@@ -250,7 +290,7 @@ static bool offer(pst_loader *loader, const struct psti_loader_source *source, u
     }
     psti_loader_fell_back(loader, PST_FALLBACK_FLEET_BUSY, 1);
     if (source->is_wanted) /* it is offered again when it is read again */
-        psti_loader_cache_give_up(loader, source->sample, i_item, source->stored_nbytes);
+        psti_loader_cache_give_up(loader, &at, source->stored_nbytes);
     return true;
 }
 
@@ -263,8 +303,7 @@ static void keep(pst_loader *loader, struct psti_loader_source *source,
     if (!source->is_offered)
         return;
     source->is_offered = false;
-    if (!offer(loader, source, psti_loader_kept_number(loader, source),
-               is_shorter ? &copy->item : &copy->stored))
+    if (!offer(loader, source, is_shorter ? &copy->item : &copy->stored))
         return;
     source->is_wanted = false;
     if (!is_shorter)

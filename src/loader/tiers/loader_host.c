@@ -306,12 +306,13 @@ static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
 static bool take(pst_loader *loader, struct psti_loader_source *source)
 {
     bool local;
+    struct psti_loader_place at = psti_loader_kept_place(loader, source);
     if (take_wished(loader, source))
         return true;
     count_miss(loader);
     if (loader->tiers.fleet && source->wish.result == PSTI_CACHE_RESULT_DECLINED)
-        source->is_offered = psti_fleet_has_server(loader->tiers.fleet, source->sample,
-                                                   psti_loader_kept_number(loader, source), &local);
+        source->is_offered = psti_fleet_has_server(loader->tiers.fleet, at.i_part, at.sample,
+                                                   at.i_item, &local);
     return false;
 }
 

@@ -14,9 +14,9 @@ struct psti_training;
 /* The choice of what caches and the fleet keep of the data set. loader_cache_choice.c makes it. It
  * changes while no worker runs. */
 struct psti_loader_kept {
-    struct psti_cache_shape shape;    /* of the loader's data set, as the fleet keeps it */
+    struct psti_cache_shape shape;    /* of the loader's data set as a whole */
     uint32_t numbers[PST_MAX_FIELDS]; /* number in the shape of each field's first variant */
-    struct psti_loader_parts parts;   /* as the cache, or the host cache, keeps it */
+    struct psti_loader_parts parts;   /* as the cache, the host cache and the fleet keep it */
     uint64_t recode_key;            /* fields that are re-coded whole, and how (psti_recode_key) */
     struct psti_training *training; /* fields that are kept at the training size; NULL: none */
     uint64_t key;                   /* of the cache's set: recode_key, or training->key */
@@ -36,7 +36,7 @@ struct psti_loader_copy {
 void psti_loader_kept_as_stored(struct psti_loader_copy *copy);
 /* The item's number in the sample, by the loader's shape. */
 uint32_t psti_loader_kept_number(const pst_loader *loader, const struct psti_loader_source *source);
-/* Returns the place at which the cache, or the host cache, keeps the item. */
+/* Returns the place at which the cache, the host cache and the fleet keep the item. */
 struct psti_loader_place psti_loader_kept_place(const pst_loader *loader,
                                                 const struct psti_loader_source *source);
 /* True if a sample's items may be admitted by a cache: options.cache_plan. */

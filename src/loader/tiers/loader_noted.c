@@ -47,6 +47,17 @@ bool psti_loader_noted_can_check_source(const pst_loader *loader, uint32_t i_sou
     return all;
 }
 
+const pst_dataset *psti_loader_noted_lacking(const pst_loader *loader)
+{
+    uint32_t n_sources = pst_dataset_n_sources(loader->dataset);
+    for (uint32_t i = 0; i < n_sources; i++) {
+        const pst_dataset *source = pst_dataset_source(loader->dataset, i);
+        if (pst_dataset_count(source) > 0 && !psti_loader_noted_can_check_source(loader, i))
+            return source;
+    }
+    return n_sources > 0 || psti_loader_noted_can_check(loader) ? NULL : loader->dataset;
+}
+
 void psti_loader_noted_open(pst_loader *loader)
 {
     const struct pst_loader_options *options = &loader->options;

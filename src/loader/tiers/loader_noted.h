@@ -15,6 +15,9 @@ bool psti_loader_noted_can_check(const pst_loader *loader);
 /* True if the index of one source of the loader's mixture has checksums of all items of the
  * loader's fields. */
 bool psti_loader_noted_can_check_source(const pst_loader *loader, uint32_t i_source);
+/* The data set, or the first source of the mixture, whose index lacks checksums of items of the
+ * loader's fields. NULL: there is none. Sources without samples do not count. */
+const pst_dataset *psti_loader_noted_lacking(const pst_loader *loader);
 
 /* Begins to note sums, if the loader has a cache, reads whole epochs, and the index lacks sums. If
  * there is no memory for it, nothing is noted. The caller's thread, at open. */

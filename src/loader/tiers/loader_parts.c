@@ -1,10 +1,10 @@
 /* loader_parts.c - makes the parts of a loader's data set, and finds the one that has an item.
  *
  * In: the choice of what is kept (loader_cache_choice.c), and the sources of a mixture. Out: shapes
- * of sets of a cache, equal to those that a loader of the source alone would have, with what turns
- * the loader's numbers into those of the source. A data set that is given several times with the
- * same fields is one part, so the number of parts does not depend on forms. Made by the caller's
- * thread while no worker runs; constant until the next change. */
+ * of sets of a cache or a fleet, equal to those that a loader of the source alone would have, with
+ * what turns the loader's numbers into those of the source. A data set that is given several times
+ * with the same fields is one part, so the number of parts does not depend on forms. Made by the
+ * caller's thread while no worker runs; constant until the next change. */
 #include "loader/tiers/loader_parts.h"
 
 #include "loader/loader_handle.h"
@@ -145,18 +145,19 @@ static enum pst_status make_one(const pst_loader *loader, struct psti_loader_par
     return loader->kept.training ? keep_rule(loader->kept.training, parts->list, err) : PST_OK;
 }
 
-static enum pst_status make_several(const pst_loader *loader, struct psti_loader_parts *parts,
-                                    struct pst_error *err)
+/* Makes a part for each data set among the sources, `most` and one more at most. */
+static enum pst_status make_several(const pst_loader *loader, uint32_t most,
+                                    struct psti_loader_parts *parts, struct pst_error *err)
 {
     uint32_t n = pst_dataset_n_sources(loader->dataset);
     enum pst_status status = PST_OK;
     parts->n_items = loader->kept.shape.n_items;
-    parts->list = psti_calloc(PSTI_CACHE_SETS_MAX + 1, sizeof *parts->list);
+    parts->list = psti_calloc((size_t)(n < most ? n : most) + 1, sizeof *parts->list);
     parts->of_source = psti_alloc_array(n, sizeof *parts->of_source);
     parts->items = psti_calloc((size_t)n * parts->n_items + 1, sizeof *parts->items);
     if (!parts->list || !parts->of_source || !parts->items)
         return fail_memory(err);
-    for (uint32_t i = 0; status == PST_OK && i < n && parts->n <= PSTI_CACHE_SETS_MAX; i++)
+    for (uint32_t i = 0; status == PST_OK && i < n && parts->n <= most; i++)
         status = add_source(loader, i, parts, err);
     return status;
 }
@@ -164,13 +165,13 @@ static enum pst_status make_several(const pst_loader *loader, struct psti_loader
 enum pst_status psti_loader_parts_make(const pst_loader *loader, struct psti_loader_parts *parts,
                                        struct pst_error *err)
 {
-    uint32_t n = pst_dataset_n_sources(loader->dataset);
     const pst_cache *cache = loader->options.cache;
+    uint32_t most = cache ? PSTI_CACHE_SETS_MAX : PST_MAX_SOURCES;
     enum pst_status status = PST_OK;
     *parts = (struct psti_loader_parts){0};
-    if (n > 0)
-        status = make_several(loader, parts, err);
-    bool too_many = parts->n > PSTI_CACHE_SETS_MAX;
+    if (pst_dataset_n_sources(loader->dataset) > 0)
+        status = make_several(loader, most, parts, err);
+    bool too_many = parts->n > most;
     if (status == PST_OK && (too_many || parts->n == 0)) {
         psti_loader_parts_clear(parts);
         status = too_many && cache && psti_cache_remote(cache)

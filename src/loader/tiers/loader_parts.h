@@ -1,10 +1,11 @@
-/* loader_parts.h - the data sets under whose names caches keep a loader's items.
+/* loader_parts.h - the data sets under whose names caches and the fleet keep a loader's items.
  *
  * A data set is one part. A mixture has a part for each data set among its sources, so that a cache
- * has one copy of an item for all mixtures that the data set is in, and for the data set alone. The
- * loader counts samples and items of its own data set; a part has numbers of its own, and forms
- * whose keys name its own fields. A mixture of more than PSTI_CACHE_SETS_MAX data sets is one
- * part in a cache of this process, because each set of a cache reserves address space. */
+ * or a fleet has one copy of an item for all mixtures that the data set is in, and for the data set
+ * alone. The loader counts samples and items of its own data set; a part has numbers of its own,
+ * and forms whose keys name its own fields. A mixture of more than PSTI_CACHE_SETS_MAX data sets is
+ * one part for a loader with a cache of this process, because each set of a cache reserves address
+ * space. The fleet beside that cache has the same part, so that both have one place of an item. */
 #ifndef PST_LOADER_LOADER_PARTS_H
 #define PST_LOADER_LOADER_PARTS_H
 
@@ -33,7 +34,7 @@ struct psti_loader_parts {
     uint32_t n_items;
 };
 
-/* The place at which a cache keeps an item of the loader. */
+/* The place at which a cache, or the fleet, keeps an item of the loader. */
 struct psti_loader_place {
     uint32_t i_part, i_item;
     uint64_t sample;

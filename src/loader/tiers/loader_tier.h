@@ -147,12 +147,12 @@ extern const struct psti_loader_tier_ops psti_loader_tier_cache, psti_loader_tie
 
 /* False: a set could not be opened again after a change had failed. */
 bool psti_loader_cache_is_open(const pst_loader *loader);
-/* For the fleet, which has an item of the loader's: gives up the reservation of nbytes that the
+/* For the fleet, which has the item of that place: gives up the reservation of nbytes that the
  * cache of this process has for it, or stores the item there, as psti_cache_keep does. */
-void psti_loader_cache_give_up(pst_loader *loader, uint64_t sample, uint32_t i_item,
+void psti_loader_cache_give_up(pst_loader *loader, const struct psti_loader_place *place,
                                uint64_t nbytes);
-bool psti_loader_cache_store(pst_loader *loader, uint64_t sample, uint32_t i_item, uint64_t nbytes,
-                             const struct psti_cache_span *item);
+bool psti_loader_cache_store(pst_loader *loader, const struct psti_loader_place *place,
+                             uint64_t nbytes, const struct psti_cache_span *item);
 
 /* Walks over the tiers that the loader has, which do what the operation of the same name does.
  * Storage is open already, and is closed by the loader. */

@@ -37,7 +37,7 @@ static enum pst_status describe(pst_loader *loader, struct pst_error *err)
     if (options->cache_recode && pst_dataset_n_sources(loader->dataset) > 0)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
                          "cache_recode IDLE is not possible: the data set is a mixture");
-    return options->cache ? psti_loader_parts_make(loader, &loader->kept.parts, err) : PST_OK;
+    return psti_loader_parts_make(loader, &loader->kept.parts, err);
 }
 
 enum pst_status psti_loader_tiers_open(pst_loader *loader, const struct psti_loader_slots *slots,
@@ -75,7 +75,7 @@ enum pst_status psti_loader_tiers_change(pst_loader *loader, struct pst_error *e
     enum pst_status status = PST_OK;
     if (loader->kept.shape.forms == loader->kept.key && psti_loader_cache_is_open(loader))
         return PST_OK;
-    if (loader->options.cache)
+    if (loader->options.cache || loader->options.fleet)
         status = psti_loader_parts_make(loader, &parts, err);
     for (uint32_t i = 0; status == PST_OK && i < loader->tiers.n; i++)
         if (loader->tiers.ops[i]->change)
