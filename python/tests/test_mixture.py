@@ -276,9 +276,3 @@ def test_functions_name_the_source(parts: list[Path]) -> None:
         with pytest.raises(ps.errors.FunctionError, match=r"sample 2 \(12 of the mixture\)") as caught:
             order_of(loader)
         assert (caught.value.sample, caught.value.source_sample, caught.value.dataset) == (12, 2, str(parts[1]))
-
-
-def test_what_does_not_take_mixtures(parts: list[Path]) -> None:
-    mixture = ps.Mixture(parts, fields=["image"])
-    with pytest.raises(ArgumentError, match="mixture"):
-        ps.plan(loader_of(mixture, transforms=CHAIN), budget="5s")

@@ -19,7 +19,7 @@ from conftest import needs_highs
 from penstock import transforms as T
 from penstock.base import outputs
 from penstock.cli import main
-from penstock.planning import tune
+from penstock.planning import places, tune
 
 np = pytest.importorskip("numpy")
 pil = pytest.importorskip("PIL.Image")
@@ -216,7 +216,7 @@ def test_the_plan_is_written_first(folder, tmp_path, analysed, monkeypatch, pack
         assert json.loads((tmp_path / "r.json").read_text())["after"] is None
         raise error("ends here")
 
-    monkeypatch.setattr(tune.packing, "repack" if packed else "pack", ends)
+    monkeypatch.setattr(places.packing, "repack" if packed else "pack", ends)
     with pytest.raises(error) as caught:
         ps.tune(path, budget="2s", cache=0, batch_size=4, plan_file=tmp_path / "p.json", report_file=tmp_path / "r.json")
     verb = f"penstock repack {path}" if packed else f"penstock pack {path} {tmp_path / 'images.pst'}"
@@ -233,7 +233,7 @@ def test_goes_on_after_an_interruption(folder, tmp_path, analysed, monkeypatch) 
         return done > 2
 
     monkeypatch.setattr(
-        tune.packing, "pack", lambda *args, **options: real(*args, **options, commit_size=1, num_workers=1, progress=cancels)
+        places.packing, "pack", lambda *args, **options: real(*args, **options, commit_size=1, num_workers=1, progress=cancels)
     )
     with pytest.raises(ps.errors.CancelledError):
         ps.tune(folder, budget="2s", cache=0, batch_size=4)
@@ -270,7 +270,7 @@ WORDS = ("images", "--yes", "--training-size", "--transforms", "small.json", "--
 SLOWLY = f"""
 import sys, time
 from penstock.cli import main
-from penstock.planning import tune
+from penstock.planning import places
 
 def progress(done, *rest):
     time.sleep(0.11)
@@ -278,8 +278,8 @@ def progress(done, *rest):
         open("packing", "w").close()
         time.sleep(100)
 
-pack = tune.packing.pack
-tune.packing.pack = lambda *args, **options: pack(*args, **options, commit_size=1, num_workers=1, progress=progress)
+pack = places.packing.pack
+places.packing.pack = lambda *args, **options: pack(*args, **options, commit_size=1, num_workers=1, progress=progress)
 sys.exit(main.main(["tune", *{WORDS!r}]))
 """
 

@@ -44,6 +44,21 @@ _OPENING = members(
     }
 )
 
+_SOURCES = listed(
+    needed(
+        members(
+            {
+                "name": needed(text),
+                "path": needed(text),
+                "kind": text,
+                "opening": _OPENING,
+                "samples": needed(_COUNT),
+                "draws": needed(_AMOUNT),
+            }
+        )
+    )
+)
+
 REPORT = members(
     {
         "subject": members(
@@ -51,6 +66,9 @@ REPORT = members(
                 "opening": _OPENING,
                 "samples": needed(_COUNT),
                 "nbytes": _AMOUNT,
+                "stored_samples": _COUNT,
+                "stored_part": _AMOUNT,
+                "sources": _SOURCES,
                 "form": needed(text),
                 "decode": text,
                 "gpu_part": _PART,
@@ -116,7 +134,7 @@ _WAY = members(
 PLAN = members(
     {
         "field": text,
-        "data": members({"samples": _COUNT, "nbytes": _AMOUNT, "opening": _OPENING}),
+        "data": members({"samples": _COUNT, "nbytes": _AMOUNT, "opening": _OPENING, "draws": _COUNT, "sources": _SOURCES}),
         "epochs": number(1, 1e6),
         "recode": members({"form": needed(text), "cpu_seconds": needed(_AMOUNT), "saved_cpu_seconds": needed(number(-1e18, 1e18)),
                            "from_epochs": _COUNT, "is_planned": truth}),
@@ -128,6 +146,8 @@ PLAN = members(
                         "form": needed(text),
                         "pixels": needed(listed(_AMOUNT, 2, 2)),
                         "samples": needed(_COUNT),
+                        "draws": _COUNT,
+                        "sources": listed(needed(text)),
                         "ways": needed(listed(needed(_WAY), 1)),
                     }
                 )

@@ -10,13 +10,14 @@ bytes is that of its ways. Within it those are admitted that save the most secon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from ..data.image import probe as image_info
 from ..data.items import kept_nbytes
+from ..data.mixture_sources import leaves
 from ..errors import PenstockError
 from .cache import CachePlan
 
@@ -42,21 +43,33 @@ class _Way:
     high: float
     samples: float
     cached: Mapping[str, Any] | None
+    sources: frozenset[str] | None = None  # of a mixture; None: all
 
     def takes(self, samples: _Samples) -> Any:
-        return (samples.form == self.form) & (samples.pixels >= self.low) & (samples.pixels < self.high)
+        found = (samples.form == self.form) & (samples.pixels >= self.low) & (samples.pixels < self.high)
+        return found if self.sources is None else found & samples.are_of(self.sources)
 
 
 @dataclass
 class _Samples:
     """Of each sample: the form and the stored bytes of the image, its pixels and their bytes when decoded, and the stored bytes of
-    the other fields, which the cache keeps, too."""
+    the other fields, which the cache keeps, too; and the data set that they are of."""
 
     form: Any
     stored: Numbers
     pixels: Numbers
     raw: Numbers
     others: Numbers
+    dataset: Dataset
+
+    def are_of(self, sources: Collection[str]) -> Any:
+        """Returns a bool for each: it is of one of these data sets of the mixture."""
+        import numpy as np
+
+        found = np.zeros(len(self.stored), bool)
+        for leaf in leaves(self.dataset):
+            found[leaf.first : leaf.first + leaf.dataset._count] = leaf.name in sources
+        return found
 
     def room(self, cached: Mapping[str, Any], cache_form: str, is_whole: bool) -> Numbers:
         """Returns the bytes of each in a cache, of the whole image or at the training size."""
@@ -89,13 +102,14 @@ class Planned:
         self._now: list[_Way] = []  # by the form that its samples had
         for part in plan.get("classes") or ():
             low, high = part["pixels"]
+            sources = frozenset(part["sources"]) if part.get("sources") else None
             for way in part["ways"]:
                 cached = dict(way) if way.get("cache") else None
                 span = (float(low or 0), float("inf") if high is None else float(high), float(part["samples"] * way["share"]))
                 is_smaller = "resize" in way["store"][0]  # than the pixels of the class say
                 held = (0.0, float("inf"), span[2]) if is_smaller else span
-                self._stored.append(_Way(way["store"][0]["form"], *held, cached))
-                self._now.append(_Way(part["form"], *span, cached))
+                self._stored.append(_Way(way["store"][0]["form"], *held, cached, sources))
+                self._now.append(_Way(part["form"], *span, cached, sources))
 
     def __bool__(self) -> bool:
         """Whether the plan caches some samples, but not all."""
@@ -161,9 +175,9 @@ class Planned:
                 stored[i] = kept_nbytes(item)
                 form[i], height, width, nbytes = _header(dataset, i, i_field, item) if self._needs_headers(item) else _sizes(item)
                 pixels[i], raw[i] = height * width, height * width * nbytes
-        if not dataset.is_packed and n and not pixels.any():
-            form[:] = self._now[0].form  # there is one class
-        return _Samples(form, stored, pixels, raw, others)
+        if not dataset.is_packed and not self._needs_headers({"form": None}):
+            form[form == ""] = self._now[0].form  # there is one class
+        return _Samples(form, stored, pixels, raw, others, dataset)
 
     def _needs_headers(self, item: Mapping[str, Any]) -> bool:
         if item["form"] is not None:

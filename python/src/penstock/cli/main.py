@@ -535,7 +535,7 @@ def _tune_parser() -> Parser:
     _add_plan(parser)
     parser.heading("what is written")
     parser.option("--yes", "-y", action="store_true", text="write without a question, also over files that are there")
-    parser.option("--out", metavar="DIR", text="where a folder is packed to", shown="DATA.pst")
+    parser.option("--out", metavar="DIR", text="where a folder is packed to, or new data sets of a mixture", shown="DATA.pst")
     parser.option("--plan", metavar="FILE", text="write the plan (JSON), also where no data are written",
                   shown="beside the data set written, .plan.json")  # fmt: skip
     parser.option("--report", metavar="FILE", text="write both analyses and the plan (JSON)")

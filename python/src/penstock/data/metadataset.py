@@ -13,12 +13,15 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..base import files
+from ..errors import PenstockError
 from .annotations.yaml import Node, read_yaml
 from .dataset import Dataset
 from .mixture_weights import is_weighted
 from .mixture_weights import rule as check_rule
 
 _DEEPEST = 16  # files within files
+_HEAD_NBYTES = 1 << 16
 _BLENDS = {"MetadatasetV2": ("blend", "blend_epochized"), "Metadataset": ("datasets",)}
 # Keys that are allowed with just these values: they ask for what is done anyway.
 _USUAL = {"dataset_config": "dataset.yaml", "split_config": "split.yaml", "shuffle_over_epochs_multiplier": "1"}
@@ -163,6 +166,17 @@ def _range(node: Node, may_count: bool) -> Range:
     if first > end or (not counted and end > 100):
         raise node.fault(f"range: {ends[0]} to {ends[1]} is no range")
     return Range(first, end, False) if counted else Range(first / 100, end / 100, True)
+
+
+def is_one(path: Any) -> bool:
+    """Whether a path is that of a metadataset: a YAML file with splits."""
+    if not isinstance(path, (str, os.PathLike)) or not os.path.isfile(path) or not os.fspath(path).endswith((".yaml", ".yml")):
+        return False
+    try:
+        with files.open_data(os.fspath(path), "file") as file:
+            return re.search(rb"^splits[ \t]*:", file.read(_HEAD_NBYTES), re.MULTILINE) is not None
+    except PenstockError:
+        return False  # opening it says so
 
 
 def read(path: Any, split: str, make: Any, options: dict[str, Any], rule: dict[str, Any]) -> Any:

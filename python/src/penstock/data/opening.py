@@ -13,8 +13,10 @@ _NAMES = ("labels", "allow_unreadable", "masks", "files", "ignore_labels", "spli
 def opening_of(dataset: Dataset) -> dict[str, Any] | None:
     """Returns the arguments of :class:`Dataset` that are not the defaults, and the path where it is not :attr:`Dataset.path`.
 
-    None: it cannot be opened by them alone, because its files were named one by one.
+    None: it cannot be opened by them alone, because its files were named one by one, or it is a mixture.
     """
+    if dataset.kind == "mixture":
+        return None
     path, *values = dataset._arguments
     found: dict[str, Any] = {name: value for name, value in zip(_NAMES, values, strict=True) if value not in (None, False, ())}
     if "files" in found:

@@ -19,7 +19,7 @@ from ..base.public import public
 from ..base.units import duration, size
 from ..caching.cache import CachePlan
 from ..caching.planned import Planned
-from ..data import opening
+from ..data import metadataset, opening
 from ..data.dataset import Dataset
 from ..data.image import stored_form
 from ..errors import ArgumentError, CorruptError, LimitError, NoSpaceError, PenstockError
@@ -36,6 +36,7 @@ from . import choice as _choice
 from . import classes as _classes
 from . import layout as _plan_layout
 from . import machines as _plan_machines
+from . import mixtures as _mixtures
 from . import recoding, solver
 from . import text as _plan_text
 from . import ways as _ways
@@ -68,9 +69,13 @@ class Plan:
         made._file = os.fspath(path)
         return made
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Returns the plan as JSON, and writes it to a file if a path is given."""
-        text = json.dumps(self.data, indent=2, allow_nan=False) + "\n"
+    def to_json(self, path: str | os.PathLike[str] | None = None, *, source: str | None = None) -> str:
+        """Returns the plan as JSON, and writes it to a file if a path is given.
+
+        source: the name of a data set of the mixture that was planned: what ``pack --plan`` and ``repack --plan`` need for it.
+        """
+        data = self.data if source is None else _mixtures.of_source(self.data, source)
+        text = json.dumps(data, indent=2, allow_nan=False) + "\n"
         if path is not None:
             outputs.write(path, text)
         return text
@@ -150,7 +155,8 @@ def plan(
 
     Args:
         data: a folder of images, a data set, or a :class:`penstock.Loader`, which is analysed first; or a
-            :class:`penstock.report.Report` (or its file), whose costs are used as they are.
+            :class:`penstock.report.Report` (or its file), whose costs are used as they are. Of a :class:`penstock.Mixture` with
+            weights each source counts as often as an epoch draws it.
         step, accelerator, accelerators, batch_size, budget, wait_quiet: as for :func:`penstock.analyze`.
         report: an analysis of ``data`` that was made before; None: it is made now.
         goal: "rate": most samples/s, and of equal plans the one that stores least. "storage": least bytes stored, at
@@ -195,11 +201,13 @@ def plan(
         _refuse_measuring({name for name, value in measured_here.items() if value is not None})
         if training_size:
             raise ArgumentError("training_size: a report does not know the sizes of all images; give the data set")
+        if given.data["subject"].get("sources"):
+            raise ArgumentError("the report is of a mixture, and does not know its samples one by one: give the mixture")
     solver.require(library)
     notes: list[str] = []
     loader = _loader_of(given, batch_size, accelerator)
     if loader is not None:
-        _refuse_mixture(loader.dataset)
+        _mixtures.check(loader, copies=copies, training_size=training_size)
         image_field(loader.dataset)  # no images: said before anything is measured
     side = training_side(loader) if training_size and loader is not None else 0
     layout = layout and loader is not None and _layout_fits(loader.dataset, notes, say)
@@ -215,17 +223,10 @@ def plan(
     if forms is not None:
         _keep_forms(classes, forms)
     made = _data(costs, classes, limits, table, measured, copies, _field_of(costs, loader), notes)
-    if loader is not None:
+    made = _mixtures.to_samples(made, classes, costs["subject"])
+    if loader is not None and loader.dataset.kind != "mixture":
         _say_of_room(made)
     return Plan({**made, **_schedule_section(stages, costs, loader)})
-
-
-def _refuse_mixture(dataset: Dataset) -> None:
-    if dataset.kind == "mixture":
-        raise ArgumentError(
-            "a plan is for one data set, and this is a mixture: plan the largest of its sources, or each of them",
-            dataset=dataset.path,
-        )
 
 
 def _schedule_of(schedule: Any) -> list[dict[str, Any]]:
@@ -262,7 +263,7 @@ def report_or_data(data: Any) -> Any:
 def _holds_samples(path: str) -> bool:
     """Whether a file is a tar, a zip, a table, or an index of such files in JSON. Reports are JSON, too."""
     if not path.lower().endswith(".json"):
-        return _native.path_holds_samples(path)
+        return metadataset.is_one(path) or _native.path_holds_samples(path)
     try:
         with files.open_data(path, "file") as file:
             head = file.read(65536)
@@ -341,6 +342,9 @@ def training_side(loader: Loader) -> int:
 
 def _layout_fits(dataset: Dataset, notes: list[str], say: Callable[[str], Any]) -> bool:
     """Whether the files that are packed for the comparison of layouts fit on the disk."""
+    if dataset.kind == "mixture":
+        notes.append("layouts were not measured: the samples lie in several data sets")
+        return False
     try:
         if not dataset.is_packed:
             _plan_layout.need_room(dataset)
@@ -434,12 +438,13 @@ def _costs_of(
     if loader is None:
         return _classes.of_report(report), None
     field = image_field(loader.dataset)
-    classes = _classes.survey(loader.dataset, field, _SURVEY_PART * seconds, side, notes)
+    classes = _mixtures.survey(loader, field, _SURVEY_PART * seconds, side, notes)
     options = _loader_options.arguments(loader)
     notes += _classes.measure(classes, report, loader.dataset, field, options, _CLASSES_PART * seconds, say)
     for part in [part for part in classes if not part.forms]:
         notes.append(f"{part.samples} samples of the form {part.form} could not be probed: they stay as they are")
         classes.remove(part)
+    _mixtures.to_draws(classes)
     if side:
         _classes.add_training_size(classes, side)
         if not any("@" in form for part in classes for form in part.forms):

@@ -11,7 +11,7 @@ from ..base.units import amount, duration, size
 from ..data import opening
 from ..loading.plan_file import changes_forms
 from ..stalls.text import chain, limit_words
-from . import layout, recoding
+from . import layout, mixtures, recoding
 
 _WORTH = 0.02  # of the bytes stored
 _FASTER = 1.05
@@ -308,6 +308,8 @@ def _commands(data: Mapping[str, Any]) -> list[str]:
     options = opening.words(given)
     source = given.get("path", path)
     lines = ["How to apply it, once it is in a file (penstock plan --out plan.json):"]
+    if data["data"].get("sources"):
+        return lines + mixtures.commands(data)
     if changes and packed != path:
         lines.append("  " + shlex.join(["penstock", "pack", source, packed, *options, "--plan", "plan.json"]))
     elif changes:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
-import shlex
 import time
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,30 +13,30 @@ from typing import Any
 from ..base import options, outputs
 from ..base.public import public
 from ..base.units import amount, duration, size
-from ..data import opening
-from ..data import pack as packing
-from ..data.dataset import Dataset, path_text
-from ..errors import ArgumentError, ExistsError, PenstockError
+from ..data import metadataset
+from ..data.dataset import path_text
+from ..data.mixture import Mixture
+from ..errors import ArgumentError
 from ..loading import plan_file as _plan_file
 from ..loading.loader import Loader
 from ..stalls.measure import quiet
-from ..stalls.measure.machine import scratch_directory
 from ..stalls.measure.run import analyze, seconds_of
 from ..stalls.measure.usual import Usual, usual
 from ..stalls.report import Report
 from ..stalls.text import bar, doubts, warnings
 from . import layout, solver, text
 from . import plan as _plan
+from .mixture_places import MixturePlaces
+from .places import Places
 from .plan import Plan
 
 __all__ = ["Tuned", "tune"]
 
 KIND = "penstock tune"
 VERSION = 1
-_PLAN_SUFFIX = ".plan.json"
 _ANALYSIS_PART = 0.4  # of the budget, for each of the two
 
-Make = Callable[[str, Any], Loader]
+Make = Callable[[Any, Any], Loader]
 
 
 @dataclass
@@ -51,6 +48,7 @@ class Tuned:
         plan: the plan that was applied, or would be.
         data: path of the data set that the plan is for, after writing.
         plan_file: where the plan was written; None: nowhere.
+        loader_file: of a mixture, where the configuration of the loader of what was written is; None: nowhere.
         written_seconds: how long writing it took; 0: nothing was written.
         nbytes: of images on storage, before and after.
         notes: what was left as it is, and why.
@@ -64,6 +62,7 @@ class Tuned:
     nbytes: tuple[int, int] = (0, 0)
     notes: list[str] = field(default_factory=list)
     plan_file: str | None = None
+    loader_file: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Returns plain data for JSON."""
@@ -73,6 +72,7 @@ class Tuned:
             "version": VERSION,
             "data": self.data,
             "plan_file": self.plan_file,
+            "loader_file": self.loader_file,
             "before": self.before.data,
             "after": None if self.after is None else self.after.data,
             "plan": self.plan.data,
@@ -120,7 +120,9 @@ class Tuned:
             paid = f"that time is saved after {amount(epochs, 2)} epochs of training"
             paid = paid if math.isfinite(epochs) else "it never saves the time that it takes"
             lines.append(f"Writing took {duration(self.written_seconds)}; {paid}.")
-        if self.plan_file is not None and self.after is not None:
+        if self.loader_file is not None and self.plan_file is not None:
+            lines.append(f"Train with it: ps.Loader.from_config({self.loader_file!r}, plan={self.plan_file!r})")
+        elif self.plan_file is not None and self.after is not None:
             lines.append(f"Train with it: ps.Loader({self.data!r}, ..., plan={self.plan_file!r})")
         return "\n".join(lines + [f"note: {note}" for note in self.notes])
 
@@ -129,7 +131,7 @@ class Tuned:
 
 
 def tune(
-    data: str | os.PathLike[str],
+    data: str | os.PathLike[str] | Mixture,
     step: Callable[[Any], Any] | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
@@ -149,11 +151,14 @@ def tune(
 
     Args:
         data: a folder of images, or tars, zips and tables of others, which are never changed; or a data set, which is
-            repacked in place.
+            repacked in place; or a :class:`penstock.Mixture` or a metadataset of Energon, whose data sets stay as they are.
         step: as for :func:`penstock.analyze`: called with a batch, returns when the step is done.
-        out: where these are packed to; None: beside it, with the suffix ".pst".
-        make: called with (path, plan) and returns the Loader of the training. The plan is None before, and is for
-            ``Loader(..., plan=plan)`` afterwards. None: the loader that :func:`penstock.analyze` assumes for a path.
+        out: where these are packed to; None: beside it, with the suffix ".pst". Of a mixture the folder, needed, that gets a new
+            data set for each source that changes, and "loader.json", the loader of them and of the others
+            (:meth:`Loader.from_config`).
+        make: called with (path, plan), of a mixture with (mixture, plan), and returns the Loader of the training. The plan is None
+            before, and is for ``Loader(..., plan=plan)`` afterwards. None: the loader that :func:`penstock.analyze` assumes for a
+            path.
         ask: called with a question before any data are written; True: go on. None: nothing is asked. If the analysis was
             disturbed (its ``check`` is not to be trusted), the question says so first; without a question the data are written
             all the same, and a note says so.
@@ -179,13 +184,17 @@ def tune(
     options.count("accelerators", accelerators, 1, 1 << 20)
     _plan.check_options(**planned)
     solver.require(planned.get("library"))
-    path = _whole_path(data)
     making = make or usual(batch_size, accelerator)
+    path = data.path if isinstance(data, Mixture) else _whole_path(data)
+    given = data if isinstance(data, Mixture) else path
+    if metadataset.is_one(given) and not isinstance(making, Usual):
+        given = Mixture.from_energon(path)
     quiet.checked(wait_quiet)
     measured = {"budget": max(1.0, _ANALYSIS_PART * seconds), "accelerator": accelerator, "accelerators": accelerators,
                 "wait_quiet": wait_quiet}  # fmt: skip
-    with _made(making, path, None) as loader:
-        places = _Places(loader.dataset, path, out, plan_file, report_file)
+    with _made(making, given, None) as loader:
+        kind = MixturePlaces if loader.dataset.kind == "mixture" else Places
+        places = kind(loader.dataset, path, out, plan_file, report_file)
         if planned.get("training_size"):
             places.check_training_size(loader)
         planned = {**planned, "storage": places.storage_limit(planned.get("storage"))}
@@ -213,166 +222,22 @@ def _whole_path(data: Any) -> str:
     return text if "::" in text and not os.path.exists(text) else os.path.abspath(text)
 
 
-def _made(making: Make, path: str, plan: Any) -> Loader:
-    loader = making(path, plan)
+def _made(making: Make, data: Any, plan: Any) -> Loader:
+    loader = making(data, plan)
     if not isinstance(loader, Loader):
         raise ArgumentError(f"make(path, plan) returns a penstock.Loader, not {type(loader).__name__}")
     return loader
 
 
-class _Places:
-    """Where tune writes: data, plan and report. All are looked at before anything is measured.
-
-    Attributes:
-        target: of the data: the folder's data set that will be, or the data set itself.
-        dataset: what is packed or repacked.
-        is_limited: the room on the disk limits the plan, and not what the user said.
-    """
-
-    is_limited = False
-
-    def __init__(self, dataset: Dataset, path: str, out: Any, plan_file: Any, report_file: Any) -> None:
-        self.dataset = dataset
-        if dataset.kind == "mixture":
-            raise ArgumentError("tune packs one data set, and make gives a mixture: tune its sources one by one")
-        if not dataset.is_packed:
-            self.target = os.path.abspath(os.fspath(out)) if out is not None else text.packed_path(path)
-            self._check_new()
-        elif out is not None:
-            raise ArgumentError("out is where a folder is packed to: a data set is repacked in place")
-        else:
-            self.target = path
-            if not os.access(path, os.W_OK | os.X_OK):
-                raise ArgumentError(f"{path} cannot be written, and it would be changed in place")
-        self.plan_file = self._checked_plan(plan_file)
-        self.report_file = None if report_file is None else outputs.checked("report_file", report_file, self.plan_file)
-
-    def _check_new(self) -> None:
-        """ArgumentError: the folder cannot be packed to the target."""
-        if self.dataset._arguments[4]:
-            raise ArgumentError("tune packs a whole folder, and make gives a list of files: pack them with ps.Writer first")
-        parent = os.path.dirname(self.target)
-        if os.path.exists(os.path.join(self.target, "journal.pst")):
-            plan_file = self.target + _PLAN_SUFFIX
-            goes_on = os.path.exists(plan_file) and not _makes_smaller(plan_file)
-            resume = self.resume(plan_file) if goes_on else "remove it, or give another out"
-            raise ExistsError(f"{self.target} exists and is not finished: {resume}")
-        if os.path.lexists(self.target):
-            again = f"penstock tune {shlex.quote(self.target)}"
-            raise ExistsError(f"{self.target} exists: give another out, or tune it in place: {again}")
-        if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
-            raise ArgumentError(f"{parent} is no directory that can be written: give another out")
-
-    def check_training_size(self, loader: Loader) -> None:
-        """ArgumentError: images cannot be stored at the training size, or would be lost as they are."""
-        if not self.dataset.is_folder:
-            path = shlex.quote(self.target)
-            raise ArgumentError(
-                f"training_size: {self.target} would be changed in place, and its whole images would be lost. To store them in "
-                f"another data set: penstock plan {path} --training-size --out plan.json, then penstock repack {path} DST --plan "
-                "plan.json"
-            )
-        _plan.training_side(loader)
-
-    def _checked_plan(self, given: Any) -> str:
-        if given is not None:
-            return outputs.checked("plan_file", given)
-        found = outputs.checked("plan_file, which nobody named", self.target + _PLAN_SUFFIX)
-        if os.path.exists(found):
-            try:
-                _plan_file.read(found)
-            except PenstockError as error:
-                raise ExistsError(
-                    f"{found} is there and would be written over ({error.text}): name another plan_file, --plan on the command line"
-                ) from None
-        return found
-
-    def _need_room(self, nbytes: float) -> None:
-        """NoSpaceError: so many bytes of samples do not fit beside what is there."""
-        if not self.dataset.is_packed:
-            outputs.need_room(self.target, nbytes, f"Packing {self.dataset.path}", "free some, or give another out")
-        else:
-            outputs.need_room(self.target, nbytes, f"Changing {self.target} in place, where the old state stays until the end,",
-                               "free some, or make another data set: penstock repack SRC DST --plan FILE")  # fmt: skip
-
-    def storage_limit(self, given: Any) -> int | None:
-        """Returns the most bytes that a plan may store: what was given, but no more than fits.
-
-        NoSpaceError: not even what is stored now fits, and so the plan that keeps it would be left out, too.
-        """
-        nbytes = float(self.dataset._native.nbytes())
-        wanted = _plan.storage_limit(given, nbytes)
-        self._need_room(min(wanted or nbytes, nbytes))
-        room = outputs.storable_nbytes(self.target)
-        self.is_limited = not 0 < wanted <= room
-        return int(min(wanted or room, room))
-
-    def save_plan(self, tuned: Tuned) -> None:
-        tuned.plan.to_json(self.plan_file)
-        tuned.plan_file = self.plan_file
-
-    def save_report(self, tuned: Tuned) -> None:
-        if self.report_file is not None:
-            outputs.write(self.report_file, json.dumps(tuned.as_dict(), indent=2, allow_nan=False) + "\n")
-
-    def resume(self, plan_file: str) -> str:
-        """Returns the command that goes on with what was interrupted, or begins it anew."""
-        if self.dataset.is_packed:
-            return f"go on with: penstock repack {shlex.quote(self.target)} --plan {shlex.quote(plan_file)}"
-        anew = _makes_smaller(plan_file)
-        words = ["penstock", "pack", self.dataset._arguments[0], self.target, "--plan", plan_file]
-        words += [*([] if anew else ["--resume"]), *opening.words(opening.opening_of(self.dataset))]
-        return ("nothing is left of the packing; begin anew with: " if anew else "go on with: ") + " ".join(map(shlex.quote, words))
-
-    def write(self) -> None:
-        """Packs the folder as it was opened, or repacks the data set."""
-        if self.dataset.is_packed:
-            packing.repack(self.target, plan=self.plan_file)
-        elif _makes_smaller(self.plan_file):
-            self._pack_whole()
-        else:
-            self._pack(self.target)
-
-    def _pack(self, target: str) -> None:
-        path, labels, allow_unreadable, masks, _, ignore_labels, split, fields = self.dataset._arguments
-        packing.pack(
-            path, target, labels=labels, allow_unreadable=allow_unreadable, masks=masks, ignore_labels=ignore_labels,
-            split=split, fields=fields, plan=self.plan_file,
-        )  # fmt: skip
-
-    def _pack_whole(self) -> None:
-        """Packs to a hidden directory beside the target, which gets its name in the end: a pack that makes images smaller cannot
-        be resumed. What a killed process has left there is removed."""
-        parent, name = os.path.split(self.target)
-        with scratch_directory(f"tune{zlib.crc32(name.encode(errors='surrogateescape')):08x}", parent) as place:
-            self._pack(os.path.join(place, name))
-            os.rename(os.path.join(place, name), self.target)
-        handle = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _makes_smaller(plan_file: str) -> bool:
-    """Whether a plan's file stores images at the training size. False: it is no plan, too."""
-    try:
-        return bool(_plan_file.sides(_plan_file.read(plan_file)))
-    except PenstockError:
-        return False
-
-
-def _agreed(tuned: Tuned, places: _Places, ask: Callable[[str], bool] | None) -> bool:
+def _agreed(tuned: Tuned, places: Places, ask: Callable[[str], bool] | None) -> bool:
     """Asks whether the plan is to be written. Whether it fits is looked at again: the disk is not ours alone."""
     convert = tuned.plan.data["convert"]
-    places._need_room(convert["nbytes"])
+    places.need_room(convert["nbytes"])
     about = f"write {size(convert['nbytes'])}, in about {duration(convert['seconds'])}?"
-    folder = not places.dataset.is_packed
-    question = f"pack {tuned.data} to {places.target}: {about}" if folder else f"change {tuned.data} in place: {about}"
     disturbed = text.warnings(tuned.plan.data)
     smaller = [f"{places.target} will have images after Resize({side}); only {tuned.data} keeps the whole ones."
                for side in _plan_file.sides(tuned.plan.data)]  # fmt: skip
-    if ask is None or ask("\n".join([*disturbed, *smaller, question])):
+    if ask is None or ask("\n".join([*disturbed, *smaller, places.question(tuned.data, about)])):
         if disturbed:
             tuned.notes.append("it was written although the measurements before it were disturbed")
         return True
@@ -380,7 +245,7 @@ def _agreed(tuned: Tuned, places: _Places, ask: Callable[[str], bool] | None) ->
     return False
 
 
-def _write(tuned: Tuned, places: _Places, say: Callable[[str], Any]) -> None:
+def _write(tuned: Tuned, places: Places, say: Callable[[str], Any]) -> None:
     """Packs the folder, or repacks the data set. The plan, and the report so far, are on the disk before."""
     places.save_plan(tuned)
     under_way = "the data were being written when this was: it has no second analysis"
@@ -399,13 +264,14 @@ def _write(tuned: Tuned, places: _Places, say: Callable[[str], Any]) -> None:
 
 
 def _look_again(
-    tuned: Tuned, making: Make, step: Any, measured: dict[str, Any], places: _Places, say: Callable[[str], Any]
+    tuned: Tuned, making: Make, step: Any, measured: dict[str, Any], places: Places, say: Callable[[str], Any]
 ) -> None:
     """Analyses what is there now. If that fails, the report says what was written before."""
     try:
         if tuned.written_seconds and isinstance(making, Usual):
             making = making.of_packed()
-        with _made(making, tuned.data, tuned.plan) as loader:
+        with _made(making, places.training_data(tuned.data), tuned.plan) as loader:
+            places.keep(tuned, loader)
             tuned.after = analyze(loader, step, forms=(), progress=say, **measured)
     except BaseException as error:
         if tuned.written_seconds:

@@ -226,7 +226,8 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
         if name in made:
             made[name] = made[name] / speed
     made["nbytes_band"] = demands.get("nbytes_band", _NBYTES_BAND)
-    made["dataset_nbytes"] = subject["samples"] * demands.get("item_nbytes", demands["nbytes"])
+    stored = subject["samples"] * (subject.get("stored_part") or 1.0)  # as many are stored as an epoch has, but with weights
+    made["dataset_nbytes"] = stored * demands.get("item_nbytes", demands["nbytes"])
     measured = report.get("measured", {})
     made["measured_low"] = [float(measured.get(name, (0, 0))[0]) for name in RESOURCES]
     made["measured_high"] = [float(measured.get(name, (0, 0))[1]) for name in RESOURCES]

@@ -16,11 +16,13 @@ from typing import Any
 from ...base.outputs import need_room
 from ...caching.cache import Cache
 from ...data import opening
+from ...data.dataset import Dataset
 from ...data.items import kept_nbytes
+from ...data.mixture_sources import leaves
 from ...data.mixture_weights import unweighted
 from ...errors import ArgumentError, PenstockError
+from ...loading import draws, table
 from ...loading import options as _loader_options
-from ...loading import table
 from ...loading.loader import Loader
 from ...transforms import words
 from . import machine, phases
@@ -28,6 +30,7 @@ from .probe import forever, gpu_costs
 from .survey import Look, Sample, kind_of
 
 _MOST_SUBSET = 4096  # samples of the warm phases
+_LEAST_DRAWN = 1 << 16  # draws of a mixture with weights that stand for an epoch
 _PREPARED = 8  # batches kept for the prepared phase
 _OVERHEAD = 1 << 20
 PROBE_SAMPLES, PROBE_NBYTES = 32, 64 << 20  # of the probe of forms
@@ -57,6 +60,18 @@ class Delivered:
         return batch
 
 
+def _changed(dataset: Dataset) -> str:
+    """Returns in a sentence how a data set changed since it was opened; "": it did not, or is a folder."""
+    if dataset.is_folder:
+        return ""
+    try:
+        with opening.reopened(dataset) as now:
+            is_same = now.bytes_identity == dataset.bytes_identity
+    except (PenstockError, OSError) as error:
+        return f"The data set cannot be opened any more: {str(error).rstrip('.')}."
+    return "" if is_same else "The data set was changed while it was measured, and the figures are those of its old state."
+
+
 class LoaderSubject:
     """Measures a loader. Closes what it makes when used as a context."""
 
@@ -69,14 +84,19 @@ class LoaderSubject:
         self.dataset_nbytes = int(self.dataset._native.nbytes())  # stored bytes of all samples, also those of a view
         self.n_stored = max(1, self.dataset._count)
         self.batch_size = int(self.given["batch_size"])
+        self._random = np.random.default_rng(0)
+        self.drawn = draws.of(loader)  # of a mixture with weights
         chosen = self.given["indices"]
-        self.numbers = np.arange(len(self.dataset)) if chosen is None else np.asarray(chosen)
+        if self.drawn is not None:
+            self.numbers = self.drawn.chosen(self._random, max(_LEAST_DRAWN, len(self.drawn.positions)))
+        else:
+            self.numbers = np.arange(len(self.dataset)) if chosen is None else np.asarray(chosen)
+        self.samples = len(self.numbers) if self.drawn is None else self.drawn.epoch  # of an epoch, over all ranks
         if len(self.numbers) < self.batch_size:
             raise ArgumentError(
                 f"{len(self.numbers)} samples are too few to analyse batches of {self.batch_size}: choose a smaller batch_size",
                 dataset=self.dataset.path,
             )
-        self._random = np.random.default_rng(0)
         self._open: list[Loader] = []
         self._cache: Cache | None = None
         self._looked: Look | None = None
@@ -178,7 +198,7 @@ class LoaderSubject:
         options = {name: self.given[name] for name in table.marked(table.STORED)}
         options.update(page_cache="direct", cache=None, drop_last=True, encoded=[self.image], fields=[self.image])
         options["indices"] = self._tiled(self.numbers, self._batches_for(seconds))
-        loader = Loader._of({**options, "dataset": self.dataset})
+        loader = Loader._of({**options, "dataset": unweighted(self.dataset)})
         self._open.append(loader)
         self.last = loader
         return forever(loader)
@@ -208,6 +228,36 @@ class LoaderSubject:
         """
         found = 0.0 if self.image is None else self._look().mean_nbytes(kind)
         return found or self.dataset_nbytes / self.n_stored
+
+    def stored_nbytes(self) -> tuple[float, float]:
+        """Returns the stored bytes of all samples that are drawn, and what part they are of the bytes that an epoch delivers: with
+        weights some come several times, and others not at all."""
+        delivered = self.mean_item_nbytes() * self.samples
+        if self.drawn is None:
+            return delivered, 1.0
+        positions = self._random.permutation(self.drawn.positions).tolist()
+        mean = 0.0 if self.image is None else Look(self.dataset, self.image, positions).mean_nbytes(None)
+        nbytes = (mean or self.dataset_nbytes / self.n_stored) * len(positions)
+        return nbytes, nbytes / max(delivered, 1.0)
+
+    def sources(self) -> list[dict[str, Any]]:
+        """Returns what a mixture is made of, for a report: of each data set its name, path, kind and opening, how many of its
+        samples are drawn, and how many draws of them an epoch has."""
+        import numpy as np
+
+        found = list(leaves(self.dataset))
+        if not found:
+            return []
+        positions = np.unique(self.numbers) if self.drawn is None else self.drawn.positions
+        rates = np.ones(len(positions)) if self.drawn is None else self.drawn.rates
+        own = np.searchsorted([leaf.first for leaf in found], self.dataset.indices[positions], side="right") - 1
+        counts = np.bincount(own, minlength=len(found))
+        sums = np.bincount(own, rates, len(found))
+        return [
+            {"name": leaf.name, "path": leaf.dataset.path, "kind": leaf.dataset.kind, "opening": opening.opening_of(leaf.dataset),
+             "samples": int(counts[i]), "draws": round(float(sums[i]), 3)}
+            for i, leaf in enumerate(found)
+        ]  # fmt: skip
 
     def kind_of(self, i: int) -> str:
         """Returns the form of a sample's image, or the ending of its file's name where only the file knows the form."""
@@ -253,14 +303,8 @@ class LoaderSubject:
         if lost:
             images = "An image" if len(lost) == 1 else f"{len(lost)} images"
             return f"{images} could not be read any more as the data set had listed them; the first: {lost[0].rstrip('.')}."
-        if self.dataset.is_folder or self.dataset.kind == "mixture":
-            return ""
-        try:
-            with opening.reopened(self.dataset) as now:
-                is_same = now.bytes_identity == self.dataset.bytes_identity
-        except (PenstockError, OSError) as error:
-            return f"The data set cannot be opened any more: {str(error).rstrip('.')}."
-        return "" if is_same else "The data set was changed while it was measured, and the figures are those of its old state."
+        own = [leaf.dataset for leaf in leaves(self.dataset)] or [self.dataset]
+        return next(filter(None, map(_changed, own)), "")
 
     def gpu(self) -> tuple[dict[str, float], float]:
         """Returns a sample's demands of link and GPU in the last phase, and the link's bytes per second; 0: no upload."""

@@ -206,7 +206,7 @@ class _Analysis:
         """Returns the batches of one epoch of a rank; a last one that is short counts as its part."""
         given = self.subject.given
         ranks = max(self.n_accelerators, given.get("world_size") or 1)
-        batches = len(self.subject.numbers) / (self.subject.batch_size * ranks)
+        batches = self.subject.samples / (self.subject.batch_size * ranks)
         return max(float(math.floor(batches)) if given.get("drop_last") else round(batches, 3), 1.0)
 
     def _single(self) -> phases.Phase | None:
@@ -311,12 +311,15 @@ class _Analysis:
     def _subject(self, form: str, decode: str) -> dict[str, Any]:
         subject = self.subject
         caller = self.alone.caller_cpu_seconds if subject.workers > 0 else 0.0
+        nbytes, part = subject.stored_nbytes()
         return {
             "loader": "penstock",
             "path": subject.dataset.path,
             "opening": opening_of(subject.dataset),
-            "samples": len(subject.numbers),
-            "nbytes": int(subject.mean_item_nbytes() * len(subject.numbers)),
+            "samples": subject.samples,
+            "nbytes": int(nbytes),
+            **({} if subject.drawn is None else {"stored_samples": len(subject.drawn.positions), "stored_part": part}),
+            **({} if not (sources := subject.sources()) else {"sources": sources}),
             "form": form,
             "decode": decode,
             "gpu_part": subject.gpu_part,

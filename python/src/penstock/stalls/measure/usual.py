@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import transforms
+from ...data import metadataset
 from ...data.dataset import Dataset
+from ...data.mixture import Mixture
 from ...errors import ArgumentError
 from ...loading.arguments import Annotations
 from ...loading.loader import Loader
@@ -67,6 +69,8 @@ class Usual:
     def __call__(self, data: Dataset | str | os.PathLike[str], plan: Any = None) -> Loader:
         if isinstance(data, Dataset):
             dataset = data
+        elif metadataset.is_one(data):
+            dataset = self._mixture(data)
         else:
             dataset = Dataset(
                 data, labels=self.labels, masks=self.masks, allow_unreadable=self.allow_unreadable,
@@ -82,6 +86,13 @@ class Usual:
         )  # fmt: skip
         loader._assumed = assumed
         return loader
+
+    def _mixture(self, path: str | os.PathLike[str]) -> Dataset:
+        """Opens a metadataset, whose data sets say themselves how they are opened."""
+        names = ("labels", "masks", "allow_unreadable", "ignore_labels", "members")
+        if given := [name for name in names if getattr(self, name)]:
+            raise ArgumentError(f"{', '.join(given)}: {os.fspath(path)} is a metadataset, whose data sets are opened as they are")
+        return Mixture.from_energon(path, split=self.split or "train", fields=self.fields)
 
     def _batch_of(self, dataset: Dataset, assumed: dict[str, str]) -> int:
         if self.batch_size is not None:

@@ -1,0 +1,60 @@
+"""How often an epoch draws each sample of a mixture with weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..data.mixture_weights import is_weighted
+
+if TYPE_CHECKING:
+    from .loader import Loader
+
+
+class Draws(NamedTuple):
+    """The samples that an epoch draws.
+
+    Attributes:
+        positions: of them in the loader's data set, an int64 array.
+        rates: how often an epoch draws each, a mean: a float64 array, above 0.
+        shares: the number of the share of the mixture's weights that each is of, an int64 array.
+        epoch: samples that an epoch delivers. An endless one counts as many as there are positions.
+    """
+
+    positions: Any
+    rates: Any
+    shares: Any
+    epoch: int
+
+    def chosen(self, random: Any, most: int) -> Any:
+        """Returns the positions of an epoch, each as often as it is drawn, or fewer in the same shares: `most` at most.
+
+        Each share of the weights has its number of them, rounded up or down.
+        """
+        import numpy as np
+
+        each = self.rates * (min(self.epoch, most) / self.rates.sum())
+        whole = np.floor(each)
+        order = np.lexsort((random.random(len(each)), self.shares))
+        sums = np.floor(np.concatenate([[0.0], np.cumsum((each - whole)[order])]) + 0.5)
+        whole[order] += np.diff(sums)
+        return np.repeat(self.positions, whole.astype(np.int64))
+
+
+def of(loader: Loader) -> Draws | None:
+    """Returns the draws of a loader. None: its data set is no mixture with weights, so an epoch has each sample once."""
+    import numpy as np
+
+    dataset: Any = loader.dataset
+    if not is_weighted(dataset):
+        return None
+    chosen = loader._given["indices"]
+    positions = np.arange(len(dataset)) if chosen is None else np.asarray(chosen, np.int64)
+    shares = dataset._shares()
+    starts = np.array([share.first for share in shares], np.uint64)
+    of_share = np.searchsorted(starts, dataset.indices[positions], side="right") - 1
+    weights = np.array([share.weight for share in shares])
+    drawn = np.flatnonzero(weights[of_share] > 0)
+    positions, of_share = positions[drawn], of_share[drawn]
+    epoch = len(positions) if loader._weights.is_endless else int(loader._native.state()[3])
+    counts = np.bincount(of_share, minlength=len(shares))
+    return Draws(positions, epoch * weights[of_share] / counts[of_share], of_share, epoch)
