@@ -23,8 +23,8 @@ _penstock_options() # VERB: its options
     'doctor') echo '--json --quiet --help -h' ;;
     'analyze') echo '--train --command --rate --as --accelerators --budget --wait-quiet --batch-size --transforms -t --size --fields --per-box --labels --masks --ignore-labels --allow-unreadable --split --members --forms --machine --skip --finish --out --html --force --json --quiet --help -h' ;;
     'whatif') echo '--cores --workers --prefetch --batch-size --ranks --jobs --hosts --cache --page-cache --policy --storage --reads --network --link --copying --epoch-batches --epoch-pause --gpu-speed --gpu-free --gpu-part --form --decode --shared-cache --shared-preparation --machine --utilisation --html --force --json --quiet --help -h' ;;
-    'plan') echo '--train --rate --as --accelerators --budget --wait-quiet --batch-size --transforms -t --size --fields --per-box --labels --masks --ignore-labels --allow-unreadable --split --members --forms --goal --least-rate --storage-limit --cache --page-cache --max-error --copies --training-size --machines --machine --no-layout --schedule --out --force --json --quiet --help -h' ;;
-    'tune') echo '--train --rate --as --accelerators --budget --wait-quiet --loader --batch-size --transforms -t --size --fields --per-box --labels --masks --ignore-labels --allow-unreadable --split --members --storage-limit --cache --page-cache --max-error --copies --training-size --yes -y --out --plan --report --json --quiet --help -h' ;;
+    'plan') echo '--train --rate --as --accelerators --budget --wait-quiet --batch-size --transforms -t --size --fields --per-box --labels --masks --ignore-labels --allow-unreadable --split --members --forms --goal --least-rate --storage-limit --cache --page-cache --epochs --max-error --copies --training-size --machines --machine --no-layout --schedule --out --force --json --quiet --help -h' ;;
+    'tune') echo '--train --rate --as --accelerators --budget --wait-quiet --loader --batch-size --transforms -t --size --fields --per-box --labels --masks --ignore-labels --allow-unreadable --split --members --storage-limit --cache --page-cache --epochs --max-error --copies --training-size --yes -y --out --plan --report --json --quiet --help -h' ;;
     'env') echo '--json --quiet --help -h' ;;
     esac
 }
@@ -232,6 +232,7 @@ _penstock_value() # VERB OPTION: what its value is; nothing: it has none. A comm
     'plan --storage-limit') echo ':other' ;;
     'plan --cache') echo ':other' ;;
     'plan --page-cache') echo ':other' ;;
+    'plan --epochs') echo ':other' ;;
     'plan --max-error') echo ':other' ;;
     'plan --machines') echo ':file' ;;
     'plan --machine') echo ':file' ;;
@@ -256,6 +257,7 @@ _penstock_value() # VERB OPTION: what its value is; nothing: it has none. A comm
     'tune --storage-limit') echo ':other' ;;
     'tune --cache') echo ':other' ;;
     'tune --page-cache') echo ':other' ;;
+    'tune --epochs') echo ':other' ;;
     'tune --max-error') echo ':other' ;;
     'tune --out') echo ':folder' ;;
     'tune --plan') echo ':file' ;;

@@ -469,12 +469,13 @@ _penstock() {
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
       '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
-      '--forms[forms to consider\: jpeg, pli-jpeg, png, webp, pli-fast, pli-small...]:A,B:_values -s , value jpeg pli-jpeg png webp pli-fast pli-small pli-dense raw' \
+      '--forms[forms that may be stored\: jpeg, pli-jpeg, png, webp, pli-fast...]:A,B:_values -s , value jpeg pli-jpeg png webp pli-fast pli-small pli-dense raw' \
       '--goal[most samples/s]:rate|storage|cost:(rate storage cost)' \
       '--least-rate[samples/s that a plan must reach]:N: ' \
       '--storage-limit[most bytes on storage\: 100GiB, or 150% of today'\''s]:SIZE: ' \
       '--cache[memory for the cache\: 8GiB, 50%, 0]:SIZE: ' \
       '--page-cache[memory for the kernel'\''s page cache\: 8GiB]:SIZE: ' \
+      '--epochs[epochs of the training\: says whether re-coding images for the cache...]:N: ' \
       '--max-error[allow PLI whose samples differ by up to N of 255]:N: ' \
       '--copies[store a sample in each form of the mix, so that every batch has the...]' \
       '--training-size[images may be stored after the Resize(side) that the transforms...]' \
@@ -512,11 +513,12 @@ _penstock() {
       '--storage-limit[most bytes on storage\: 100GiB, or 150% of today'\''s]:SIZE: ' \
       '--cache[memory for the cache\: 8GiB, 50%, 0]:SIZE: ' \
       '--page-cache[memory for the kernel'\''s page cache\: 8GiB]:SIZE: ' \
+      '--epochs[epochs of the training\: says whether re-coding images for the cache...]:N: ' \
       '--max-error[allow PLI whose samples differ by up to N of 255]:N: ' \
       '--copies[store a sample in each form of the mix, so that every batch has the...]' \
       '--training-size[images may be stored after the Resize(side) that the transforms...]' \
       '(-y --yes)'{-y,--yes}'[write without a question, also over files that are there]' \
-      '--out[where a folder is packed to]:DIR:_files -/' \
+      '--out[where a folder is packed to, or new data sets of a mixture]:DIR:_files -/' \
       '--plan[write the plan (JSON), also where no data are written]:FILE:_files' \
       '--report[write both analyses and the plan (JSON)]:FILE:_files' \
       '--json[results and errors as JSON on stdout]' \
