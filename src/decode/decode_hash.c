@@ -34,15 +34,32 @@ static enum pst_status hash_rows(void *ctx, const void *rows, size_t row_nbytes,
     return PST_OK;
 }
 
+enum pst_status psti_decode_hash_rows(struct psti_decoder *decoder, const void *bytes,
+                                      size_t nbytes, const struct pst_image_info *info,
+                                      const struct pst_decode_options *options, uint32_t n_rows,
+                                      uint64_t *hash, struct pst_error *err)
+{
+    const struct psti_rect rows = {0, 0, n_rows, info->width};
+    struct hash_sink sink;
+    size_t total;
+    if (!psti_decode_pixels_nbytes(info, options, &sink.row_nbytes, &total))
+        return psti_fail(err, PST_ERROR_LIMIT, "decode", "%ux%u pixels are too many", info->width,
+                         info->height);
+    psti_hash_begin(&sink.state);
+    enum pst_status status =
+        psti_decode_rows(decoder, bytes, nbytes, info, options, &rows, hash_rows, &sink, err);
+    if (status == PST_OK)
+        *hash = psti_hash_end(&sink.state);
+    return status;
+}
+
 enum pst_status psti_decode_hash_pixels(struct psti_decoder *decoder, const void *bytes,
                                         size_t nbytes, const struct pst_image_info *info,
                                         const struct pst_decode_options *options, uint64_t *hash,
                                         struct pst_error *err)
 {
-    struct hash_sink sink;
     struct pst_decode_options how = *options;
     struct pst_image_info stored = *info;
-    size_t total;
     if (info->form == PST_FORM_PLI_JPEG && !options->ignore_orientation) {
         how.ignore_orientation = true;
         if (info->orientation >= 5) { /* rotated by a quarter */
@@ -50,16 +67,7 @@ enum pst_status psti_decode_hash_pixels(struct psti_decoder *decoder, const void
             stored.width = info->height;
         }
     }
-    const struct psti_rect whole = {0, 0, stored.height, stored.width};
-    if (!psti_decode_pixels_nbytes(&stored, &how, &sink.row_nbytes, &total))
-        return psti_fail(err, PST_ERROR_LIMIT, "decode", "%ux%u pixels are too many", info->width,
-                         info->height);
-    psti_hash_begin(&sink.state);
-    enum pst_status status =
-        psti_decode_rows(decoder, bytes, nbytes, &stored, &how, &whole, hash_rows, &sink, err);
-    if (status == PST_OK)
-        *hash = psti_hash_end(&sink.state);
-    return status;
+    return psti_decode_hash_rows(decoder, bytes, nbytes, &stored, &how, stored.height, hash, err);
 }
 
 enum pst_status psti_decode_hash_jpeg(struct psti_decoder *decoder, const void *jpeg, size_t nbytes,

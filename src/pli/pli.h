@@ -161,6 +161,19 @@ enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,
                                    size_t jpeg_nbytes,
                                    const struct pst_pli_from_jpeg_options *options, void *pli,
                                    size_t capacity, size_t *nbytes, struct pst_error *err);
+/* Makes a PLI of a JPEG whose pixels alone are wanted: for caches, whose items nobody gives back.
+ * It has no restoration, and its header no checksum of the pixels (0); units have theirs. Takes no
+ * more memory than psti_pli_keep_jpeg.
+ *
+ * What is checked: the PLI has the frame, and all of the coefficients, that the reader has found.
+ * The caller compares pixels with libjpeg-turbo's. *is_exact: some rows are enough, for what a
+ * decoder takes from the headers, such as the colour space. For then the JPEG is one regular
+ * sequential scan, of which no decoder has anything to guess, and its coefficients are so small
+ * that the kernels of libjpeg-turbo, and PLI's, agree on the samples. Else all pixels are compared.
+ * saturates: libjpeg-turbo's kernels do so with large samples, which allows larger coefficients. */
+enum pst_status psti_pli_keep_pixels(struct psti_pli_keep *keep, const void *jpeg,
+                                     size_t jpeg_nbytes, bool saturates, void *pli, size_t capacity,
+                                     size_t *nbytes, bool *is_exact, struct pst_error *err);
 /* Sets *most to an upper bound of the bytes that psti_pli_keep_jpeg, with empty buffers, has
  * allocated at any time for this JPEG, besides what the reference takes. Reads the markers only.
  * Fails if they show that the JPEG cannot be kept. */

@@ -99,6 +99,7 @@ struct bytes make_jpeg(const struct jpeg_spec *spec, uint64_t seed)
     uint32_t channels = n_components[spec->colours];
     uint8_t *pixels =
         (spec->smooth ? make_smooth : make_picture)(spec->height, spec->width, channels, seed);
+    memset(pixels, 128, (size_t)spec->n_calm_rows * spec->width * channels);
     cinfo.err = jpeg_std_error(&errors);
     jpeg_create_compress(&cinfo);
     jpeg_mem_dest(&cinfo, &data, &nbytes);

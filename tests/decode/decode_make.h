@@ -39,6 +39,7 @@ struct jpeg_spec {
     uint8_t orientation; /* 0: no EXIF block */
     bool big_endian_exif;
     bool smooth; /* slow waves and a little noise, instead of make_picture */
+    uint32_t n_calm_rows; /* so many rows at the top have one colour */
 };
 struct bytes make_jpeg(const struct jpeg_spec *spec, uint64_t seed);
 /* Decodes by libjpeg with its defaults, its own memory and one row at a time. A gray file gives

@@ -147,6 +147,103 @@ static void forms_have_the_same_pixels(void **state)
 
 /* Raw pixels of a data set become a PLI; bytes that are no image, and cut ones, are left alone or
  * fail. */
+/* What becomes of the JPEG has all of its pixels, though of most JPEGs only the first rows are
+ * compared, and nothing that would give the file back. False: it stays a JPEG. */
+static bool recode_jpeg(const struct psti_recode_tools *tools, const struct bytes *file,
+                        struct psti_buffer *out)
+{
+    const struct psti_recode_source source = {.bytes = file->data, .nbytes = file->nbytes};
+    struct psti_decoder *decoder = tools->ctx;
+    struct psti_recoded recoded;
+    struct pst_pli_info pli;
+    struct pst_image_info info;
+    struct pst_error err;
+    uint64_t wanted = 0;
+    enum psti_recode_result result =
+        psti_decode_recode(tools, PSTI_RECODE_PLI_JPEG, &source, out, &recoded);
+    if (result == PSTI_RECODE_FAILED)
+        return false;
+    assert_int_equal(result, PSTI_RECODE_DONE);
+    assert_ok(psti_decode_hash_jpeg(decoder, file->data, file->nbytes, &wanted, &err));
+    assert_true(hash_pixels(decoder, recoded.bytes, recoded.nbytes, PST_FORM_PLI_JPEG, &info) ==
+                wanted);
+    assert_ok(pst_pli_info(recoded.bytes, recoded.nbytes, &pli, sizeof pli, &err));
+    assert_int_equal(pli.restoration_nbytes, 0);
+    assert_true(recoded.nbytes < file->nbytes);
+    return true;
+}
+
+/* All edges that blocks and MCUs have, one scan and several. */
+static void jpegs_of_all_sizes(void **state)
+{
+    (void)state;
+    static const enum jpeg_colours colours[] = {COLOURS_YCC, COLOURS_GRAY, COLOURS_RGB};
+    struct psti_decoder *decoder = NULL;
+    struct psti_buffer out = {0};
+    struct pst_error err;
+    assert_ok(psti_decode_open(&decoder, &err));
+    const struct psti_recode_tools tools = {psti_decode_recode_alone, decoder, UINT64_MAX};
+    for (uint32_t i = 0; i < 320; i++) {
+        struct jpeg_spec spec = {.height = 96 + i % 33,
+                                 .width = 96 + i * 7 % 37,
+                                 .colours = colours[i % 16 < 13 ? 0 : i % 16 - 13],
+                                 .quality = (uint8_t)(60 + i % 40),
+                                 .restart = i % 5 == 4 ? (uint16_t)(i % 9) : 0,
+                                 .orientation = (uint8_t)(i % 9),
+                                 .smooth = i % 3 == 1};
+        bool subsamples = spec.colours == COLOURS_YCC;
+        spec.h = subsamples ? (uint8_t)(1 + i % 2) : 1;
+        spec.v = subsamples ? (uint8_t)(1 + i / 2 % 2) : 1;
+        spec.progressive = i % 20 == 7;
+        spec.many_scans = i % 20 == 8 && spec.colours != COLOURS_GRAY;
+        struct bytes file = make_jpeg(&spec, i);
+        assert_true(recode_jpeg(&tools, &file, &out));
+        bytes_free(&file);
+    }
+    psti_buffer_free(&out);
+    psti_decode_close(&decoder);
+}
+
+/* Writes the same value to all places of all quantisation tables. */
+static void set_quants(struct bytes *file, uint8_t value)
+{
+    for (size_t at = 2; at + 69 < file->nbytes; at++)
+        if (file->data[at] == 0xFF && file->data[at + 1] == 0xDB)
+            memset(file->data + at + 5, value, 64);
+}
+
+/* Coefficients that grow beyond what samples of 8 bits make, below the rows that are always
+ * compared: what is kept has the pixels that libjpeg-turbo makes by the kernels that are here. */
+static void jpegs_of_large_coefficients(void **state)
+{
+    (void)state;
+    struct psti_decoder *decoder = NULL;
+    struct psti_buffer out = {0};
+    struct pst_error err;
+    uint32_t n_kept = 0;
+    assert_ok(psti_decode_open(&decoder, &err));
+    const struct psti_recode_tools tools = {psti_decode_recode_alone, decoder, UINT64_MAX};
+    for (uint32_t i = 0; i < 60; i++) {
+        const struct jpeg_spec spec = {.height = 120,
+                                       .width = 140,
+                                       .colours = COLOURS_YCC,
+                                       .h = (uint8_t)(1 + i % 2),
+                                       .v = (uint8_t)(1 + i % 2),
+                                       .quality = 100,
+                                       .smooth = i % 3 == 0,
+                                       .n_calm_rows = 64};
+        struct bytes file = make_jpeg(&spec, i);
+        set_quants(&file, (uint8_t)(1 + 2 * i));
+        bool is_kept = recode_jpeg(&tools, &file, &out);
+        assert_true(is_kept || i > 0);
+        n_kept += is_kept;
+        bytes_free(&file);
+    }
+    assert_true(n_kept > 1);
+    psti_buffer_free(&out);
+    psti_decode_close(&decoder);
+}
+
 static void other_bytes(void **state)
 {
     (void)state;
@@ -258,6 +355,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_have_the_same_pixels),
+        cmocka_unit_test(jpegs_of_all_sizes),
+        cmocka_unit_test(jpegs_of_large_coefficients),
         cmocka_unit_test(other_bytes),
         cmocka_unit_test(keys),
         cmocka_unit_test(memory_is_bounded),

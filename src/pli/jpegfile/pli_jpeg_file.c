@@ -175,11 +175,10 @@ static enum pst_status pack(struct read_work *w, struct psti_jpeg_frame *frame,
     return PST_OK;
 }
 
-enum pst_status psti_pli_jpeg_read(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
-                                   int16_t *const coefs[], uint8_t *restoration, size_t capacity,
-                                   void *work, struct pst_error *err)
+static enum pst_status read_file(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
+                                 int16_t *const coefs[], uint8_t *stage, size_t capacity,
+                                 struct read_work *w, struct pst_error *err)
 {
-    struct read_work *w = work;
     struct psti_jpeg_reader *r = &w->reader;
     if (nbytes > UINT32_MAX / 2)
         return psti_pli_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, -1, "a file of %zu bytes",
@@ -191,11 +190,40 @@ enum pst_status psti_pli_jpeg_read(const void *bytes, size_t nbytes, struct psti
     memset(frame->quants, 0, sizeof frame->quants);
     r->frame = frame;
     r->coefs = coefs;
-    r->stage = restoration;
-    r->events = (struct psti_jpeg_events){.bytes = restoration + stage_capacity(nbytes),
+    r->stage = stage;
+    r->events = (struct psti_jpeg_events){.bytes = stage + stage_capacity(nbytes),
                                           .capacity = events_capacity(nbytes)};
     enum pst_status status = psti_pli_jpeg_walk_begin(&r->walk, bytes, nbytes, NULL, err);
-    if (status == PST_OK)
-        status = read_scans(w, frame, coefs, err);
-    return status == PST_OK ? pack(w, frame, restoration, err) : status;
+    return status == PST_OK ? read_scans(w, frame, coefs, err) : status;
+}
+
+enum pst_status psti_pli_jpeg_read(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
+                                   int16_t *const coefs[], uint8_t *restoration, size_t capacity,
+                                   void *work, struct pst_error *err)
+{
+    enum pst_status status =
+        read_file(bytes, nbytes, frame, coefs, restoration, capacity, work, err);
+    return status == PST_OK ? pack(work, frame, restoration, err) : status;
+}
+
+enum pst_status psti_pli_jpeg_read_coefs(const void *bytes, size_t nbytes,
+                                         struct psti_jpeg_frame *frame, int16_t *const coefs[],
+                                         uint8_t *stage, size_t capacity, void *work,
+                                         bool *is_regular, struct pst_error *err)
+{
+    const struct read_work *w = work;
+    const struct psti_jpeg_walk *walk = &w->reader.walk;
+    enum pst_status status = read_file(bytes, nbytes, frame, coefs, stage, capacity, work, err);
+    if (status != PST_OK)
+        return status;
+    *is_regular = !walk->progressive && walk->n_scans == 1 &&
+                  walk->scan.n_components == frame->n_components &&
+                  w->reader.events.nbytes == 0;
+    frame->jpeg_nbytes = (uint32_t)nbytes;
+    frame->jpeg_checksum = 0;
+    frame->restoration_nbytes = frame->restoration_checksum = 0;
+    return psti_pli_jpeg_length_is_kept(frame)
+               ? PST_OK
+               : psti_pli_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, -1,
+                                         "%zu bytes are too many for so few pixels", nbytes);
 }

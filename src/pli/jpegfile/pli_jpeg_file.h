@@ -27,6 +27,13 @@ size_t psti_pli_jpeg_restoration_bound(size_t nbytes);
 enum pst_status psti_pli_jpeg_read(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
                                    int16_t *const coefs[], uint8_t *restoration, size_t capacity,
                                    void *work, struct pst_error *err);
+/* Does the same for a file whose bytes need not come back: `stage` is memory of the same size, and
+ * the frame says that there is no restoration. *is_regular: the file is one sequential scan of all
+ * components, in which nothing is unusual. */
+enum pst_status psti_pli_jpeg_read_coefs(const void *bytes, size_t nbytes,
+                                         struct psti_jpeg_frame *frame, int16_t *const coefs[],
+                                         uint8_t *stage, size_t capacity, void *work,
+                                         bool *is_regular, struct pst_error *err);
 
 /* Writes the JPEG file, frame->jpeg_nbytes bytes, to `bytes`. The result is compared with
  * jpeg_checksum (PST_ERROR_CHECKSUM). The restoration is not trusted. */

@@ -30,6 +30,9 @@
  * pixels they are more than what is saved. */
 #define BOUND_EXTRA_NBYTES ((size_t)64 << 10)
 
+/* Twice this byte is more than any coefficient. */
+#define NO_COEF_BYTE 0x7f
+
 typedef int16_t *coefs_of[PSTI_JPEG_COMPONENTS_MAX];
 
 static enum pst_status reserve(struct psti_buffer *buffer, uint64_t nbytes, struct pst_error *err)
@@ -90,10 +93,10 @@ static enum pst_status reserve_work(struct psti_pli_keep *keep, struct pst_error
     return reserve(&keep->work, psti_pli_jpeg_work_nbytes(), err);
 }
 
-/* Reads a JPEG into frame, coefficients and restoration, in the buffers of `keep`. */
-static enum pst_status read_jpeg(struct psti_pli_keep *keep, const void *jpeg, size_t nbytes,
-                                 struct psti_jpeg_frame *frame, coefs_of coefs,
-                                 struct pst_error *err)
+/* Probes a JPEG, and allocates the buffers to read it. */
+static enum pst_status reserve_reading(struct psti_pli_keep *keep, const void *jpeg, size_t nbytes,
+                                       struct psti_jpeg_frame *frame, coefs_of coefs,
+                                       struct pst_error *err)
 {
     memset(frame, 0, sizeof *frame);
     enum pst_status status = psti_pli_jpeg_probe(jpeg, nbytes, frame, err);
@@ -101,8 +104,15 @@ static enum pst_status read_jpeg(struct psti_pli_keep *keep, const void *jpeg, s
         status = reserve_coefs(keep, frame, nbytes, coefs, err);
     if (status == PST_OK)
         status = reserve(&keep->restoration, psti_pli_jpeg_restoration_bound(nbytes), err);
-    if (status == PST_OK)
-        status = reserve_work(keep, err);
+    return status == PST_OK ? reserve_work(keep, err) : status;
+}
+
+/* Reads a JPEG into frame, coefficients and restoration, in the buffers of `keep`. */
+static enum pst_status read_jpeg(struct psti_pli_keep *keep, const void *jpeg, size_t nbytes,
+                                 struct psti_jpeg_frame *frame, coefs_of coefs,
+                                 struct pst_error *err)
+{
+    enum pst_status status = reserve_reading(keep, jpeg, nbytes, frame, coefs, err);
     if (status == PST_OK)
         status = psti_pli_jpeg_read(jpeg, nbytes, frame, coefs, keep->restoration.bytes,
                                     keep->restoration.capacity, keep->work.bytes, err);
@@ -215,22 +225,42 @@ static enum pst_status decode_back(struct psti_pli_keep *keep, const void *pli, 
     return status;
 }
 
-/* Returns true if a block has larger coefficients than samples of 8 bits make. libjpeg-turbo's
- * kernels then wrap or saturate, each in its own way, and do not agree on its pixels. With sums up
- * to the limit all of them are exact. */
-static bool is_beyond_samples(const struct psti_jpeg_frame *frame, int16_t *const coefs[])
+/* The sum of the block's dequantised magnitudes. Tables of 8 bits, which are usual, need no more
+ * than 32 bits for it. */
+static uint64_t sum_of_block(const int16_t *block, const uint16_t *quants, bool is_small)
 {
-    enum { SUM_MAX = 2048 };
+    uint32_t small = 0;
+    uint64_t sum = 0;
+    if (is_small) {
+        for (size_t k = 0; k < 64; k++)
+            small += (uint32_t)abs(block[k]) * quants[k];
+        return small;
+    }
+    for (size_t k = 0; k < 64; k++)
+        sum += (uint64_t)abs(block[k]) * quants[k];
+    return sum;
+}
+
+/* Limits of the sum of a block's magnitudes. A quarter of it is the largest sample, and plain
+ * kernels are exact up to 512. Kernels of vectors saturate beyond; their sums of two values after
+ * the columns, each up to 5.55 times as large as what it is made of, fit 16 bits. */
+enum { SUM_MAX = 2048, SATURATING_SUM_MAX = 5800 };
+
+/* Returns true if a block has larger coefficients than samples of 8 bits make. libjpeg-turbo's
+ * kernels then wrap or saturate, each in its own way, and do not agree on its pixels. Within the
+ * limits all of them are exact. */
+static bool is_beyond(const struct psti_jpeg_frame *frame, int16_t *const coefs[], uint64_t most)
+{
+    enum { SMALL_QUANT_MAX = 255 };
     for (uint32_t c = 0; c < frame->n_components; c++) {
         const uint16_t *quants = frame->quants[frame->components[c].quant];
         const size_t n = psti_pli_jpeg_n_coefs(frame, c);
-        for (size_t block = 0; block < n; block += 64) {
-            uint64_t sum = 0;
-            for (size_t k = 0; k < 64; k++)
-                sum += (uint64_t)abs(coefs[c][block + k]) * quants[k];
-            if (sum > SUM_MAX)
+        bool is_small = true;
+        for (size_t k = 0; k < 64; k++)
+            is_small = is_small && quants[k] <= SMALL_QUANT_MAX;
+        for (size_t block = 0; block < n; block += 64)
+            if (sum_of_block(coefs[c] + block, quants, is_small) > most)
                 return true;
-        }
     }
     return false;
 }
@@ -255,7 +285,7 @@ static enum pst_status prove(struct psti_pli_keep *keep, const void *jpeg, size_
         status = decode_back(keep, pli, nbytes, &frame, &info, coefs, &found, err);
     if (status == PST_OK && found != wanted)
         status =
-            is_beyond_samples(&frame, coefs)
+            is_beyond(&frame, coefs, SUM_MAX)
                 ? psti_fail(err, PST_ERROR_UNSUPPORTED, "pli",
                             "coefficients beyond what samples of 8 bits make")
                 : psti_fail(err, PST_ERROR_INTERNAL, "pli", "its pixels would come out otherwise");
@@ -266,6 +296,90 @@ static enum pst_status prove(struct psti_pli_keep *keep, const void *jpeg, size_
                             err);
     if (status == PST_OK && memcmp(keep->file.bytes, jpeg, jpeg_nbytes) != 0)
         status = psti_fail(err, PST_ERROR_INTERNAL, "pli", "its bytes would come back otherwise");
+    return status;
+}
+
+static uint64_t hash_coefs(const struct psti_jpeg_frame *frame, int16_t *const coefs[])
+{
+    struct psti_hash_state state;
+    psti_hash_begin(&state);
+    for (uint32_t c = 0; c < frame->n_components; c++)
+        psti_hash_update(&state, coefs[c], psti_pli_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
+    return psti_hash_end(&state);
+}
+
+/* True if both say the same of the pixels that coefficients give. */
+static bool are_alike(const struct psti_jpeg_frame *a, const struct psti_jpeg_frame *b)
+{
+    bool same = a->width == b->width && a->height == b->height &&
+                a->n_components == b->n_components && a->transform == b->transform &&
+                a->orientation == b->orientation;
+    for (uint32_t c = 0; same && c < a->n_components; c++) {
+        const struct psti_jpeg_component *one = &a->components[c], *other = &b->components[c];
+        same = one->h == other->h && one->v == other->v &&
+               memcmp(a->quants[one->quant], b->quants[other->quant], sizeof a->quants[0]) == 0;
+    }
+    return same;
+}
+
+/* Proves that the PLI has the frame and the coefficients with this checksum. */
+static enum pst_status prove_coefs(struct psti_pli_keep *keep, const void *pli, size_t nbytes,
+                                   const struct psti_jpeg_frame *wanted, uint64_t wanted_hash,
+                                   struct pst_error *err)
+{
+    struct psti_jpeg_frame frame;
+    struct pst_pli_info info = {0};
+    coefs_of coefs;
+    enum pst_status status = psti_pli_jpeg_frame(pli, nbytes, &frame, err);
+    if (status == PST_OK)
+        status = pst_pli_info(pli, nbytes, &info, sizeof info, err);
+    if (status == PST_OK && (info.nbytes != nbytes || !are_alike(&frame, wanted)))
+        status = psti_fail(err, PST_ERROR_INTERNAL, "pli", "its frame would come out otherwise");
+    if (status == PST_OK)
+        status = reserve_back(keep, &frame, &info, coefs, err);
+    /* What the JPEG gave lies in this memory, and must not pass for what the PLI gives. */
+    for (uint32_t c = 0; status == PST_OK && c < frame.n_components; c++)
+        memset(coefs[c], NO_COEF_BYTE, psti_pli_jpeg_n_coefs(&frame, c) * sizeof *coefs[c]);
+    if (status == PST_OK)
+        status = psti_pli_jpeg_coefs(pli, nbytes, &frame, coefs, keep->scratch.bytes,
+                                     keep->scratch.capacity, err);
+    if (status == PST_OK && hash_coefs(&frame, coefs) != wanted_hash)
+        status = psti_fail(err, PST_ERROR_INTERNAL, "pli", "its coefficients would be others");
+    return status;
+}
+
+static enum pst_status convert_pixels(struct psti_pli_keep *keep, const void *jpeg,
+                                      size_t jpeg_nbytes, bool saturates, void *pli,
+                                      size_t capacity, size_t *nbytes, bool *is_exact,
+                                      struct pst_error *err)
+{
+    static const struct psti_jpeg_encode_options options = {0};
+    struct psti_jpeg_frame frame;
+    coefs_of coefs;
+    bool is_regular = false;
+    enum pst_status status = reserve_reading(keep, jpeg, jpeg_nbytes, &frame, coefs, err);
+    if (status == PST_OK)
+        status = psti_pli_jpeg_read_coefs(jpeg, jpeg_nbytes, &frame, coefs, keep->restoration.bytes,
+                                          keep->restoration.capacity, keep->work.bytes, &is_regular,
+                                          err);
+    if (status != PST_OK)
+        return status;
+    *is_exact = is_regular && !is_beyond(&frame, coefs, saturates ? SATURATING_SUM_MAX : SUM_MAX);
+    const uint64_t hash = hash_coefs(&frame, coefs);
+    const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
+        coefs[0], frame.n_components > 1 ? coefs[1] : NULL,
+        frame.n_components > 1 ? coefs[2] : NULL};
+    status = psti_pli_jpeg_encode(&frame, fixed, NULL, &options, pli, capacity, nbytes, err);
+    return status == PST_OK ? prove_coefs(keep, pli, *nbytes, &frame, hash, err) : status;
+}
+
+enum pst_status psti_pli_keep_pixels(struct psti_pli_keep *keep, const void *jpeg,
+                                     size_t jpeg_nbytes, bool saturates, void *pli, size_t capacity,
+                                     size_t *nbytes, bool *is_exact, struct pst_error *err)
+{
+    enum pst_status status =
+        convert_pixels(keep, jpeg, jpeg_nbytes, saturates, pli, capacity, nbytes, is_exact, err);
+    trim(keep, KEEP_NBYTES);
     return status;
 }
 
