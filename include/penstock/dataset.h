@@ -635,6 +635,8 @@ PST_WARN_UNUSED enum pst_status pst_dataset_file_path(const pst_dataset *dataset
  * PST_ERROR_CORRUPT: a text is not UTF-8, JSON is not valid, or the item cannot be decoded.
  * PST_ERROR_TRUNCATED: the file ends too early. PST_ERROR_IO, PST_ERROR_NOT_FOUND: it cannot be
  *     read. PST_ERROR_MEMORY.
+ * PST_ERROR_LIMIT: the item is stated to decode to more bytes than this machine has available. No
+ *     memory was taken.
  *
  * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample,

@@ -499,6 +499,20 @@ static PyObject *dataset_find(PyObject *self, PyObject *args)
     return PyLong_FromUnsignedLongLong(sample);
 }
 
+/* There is no memory for an item. A file of others may state any size, and the library's error says
+ * which item and which size: it comes as soon as any of the item's bytes are asked for. */
+static PyObject *no_memory_for(pst_dataset *handle, uint64_t sample, uint32_t i_field,
+                               uint32_t variant)
+{
+    struct pst_error err;
+    char byte;
+    PyErr_Clear();
+    pst_error_clear(&err);
+    enum pst_status status =
+        pst_dataset_read(handle, sample, i_field, variant, 0, 1, &byte, &err);
+    return status == PST_OK ? PyErr_NoMemory() : native_raise(status, &err);
+}
+
 static PyObject *dataset_read(PyObject *self, PyObject *args)
 {
     unsigned long long sample, start, nbytes;
@@ -512,7 +526,7 @@ static PyObject *dataset_read(PyObject *self, PyObject *args)
         return PyErr_NoMemory();
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)nbytes);
     if (bytes == NULL)
-        return NULL;
+        return no_memory_for(handle, sample, i_field, variant);
     struct pst_error err;
     pst_error_clear(&err);
     char *buffer = PyBytes_AsString(bytes);

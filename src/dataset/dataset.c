@@ -14,6 +14,7 @@
 #include "base/codings/codings.h"
 #include "base/inflate.h"
 #include "base/machine/cpu.h"
+#include "base/machine/memory_limit.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/options.h"
@@ -34,6 +35,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Decoding an item to fewer bytes than this asks nobody how much memory there is. */
+#define LARGE_NBYTES ((uint64_t)256 << 20)
 
 static bool exists_in(const char *path, const char *name)
 {
@@ -370,6 +374,19 @@ out:
     return status;
 }
 
+/* Adds the item's place in its file to an error. Returns `status`. */
+static enum pst_status at_item(const pst_dataset *dataset, const struct pst_item *item,
+                               enum pst_status status, struct pst_error *err)
+{
+    char path[PATH_MAX];
+    if (status == PST_OK || err == NULL)
+        return status;
+    err->offset = (int64_t)item->offset;
+    if (pst_dataset_file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK)
+        psti_error_set_file(err, path);
+    return status;
+}
+
 /* Decodes all of the item's stored bytes to `out`. */
 static enum pst_status decode_item(const struct pst_item *item, const void *stored, void *out,
                                    const void **bytes, struct pst_error *err)
@@ -395,20 +412,35 @@ static enum pst_status check_part(const struct pst_item *item, const void *bytes
                      item->decoded_nbytes, item->page_offset);
 }
 
+/* Refuses an item for whose decoded bytes, as many as its file states, the machine has no memory.
+ * Deflate makes 4 GiB of 4 MiB, so a small file may state more than there is. */
+static enum pst_status check_room(const struct pst_item *item, uint64_t n_decoded,
+                                  struct pst_error *err)
+{
+    uint64_t available = n_decoded < LARGE_NBYTES ? UINT64_MAX : psti_memory_available();
+    if (n_decoded <= available)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_LIMIT, "dataset",
+                     "the item's %" PRIu64 " stored bytes are stated to decode to %" PRIu64
+                     ", and %" PRIu64 " bytes of memory are available",
+                     item->nbytes, n_decoded, available);
+}
+
 /* Reads a part of an item with a coding: all of it, or of its page, is read and decoded. */
 static enum pst_status read_coded(const pst_dataset *dataset, const struct pst_item *item,
                                   uint64_t start, uint64_t nbytes, void *buffer,
                                   struct pst_error *err)
 {
-    char path[PATH_MAX];
     struct pst_item whole = *item; /* as it is stored */
     uint64_t n_decoded = psti_dataset_item_scratch_nbytes(item);
     bool is_whole = nbytes == n_decoded,
          fits = item->nbytes < SIZE_MAX / 2 && n_decoded < SIZE_MAX / 2;
+    enum pst_status status = check_room(item, n_decoded, err);
+    if (status != PST_OK)
+        return at_item(dataset, item, status, err);
     void *stored = fits ? psti_alloc((size_t)item->nbytes + 1) : NULL;
     void *decoded = fits && !is_whole ? psti_alloc((size_t)n_decoded + 1) : NULL;
     const void *bytes = NULL;
-    enum pst_status status = PST_OK;
     whole.has_checksum = item->has_checksum && !psti_dataset_item_is_paged(item);
     if (stored == NULL || (decoded == NULL && !is_whole))
         status = psti_fail(err, PST_ERROR_MEMORY, "dataset",
@@ -421,11 +453,7 @@ static enum pst_status read_coded(const pst_dataset *dataset, const struct pst_i
             status = check_part(item, bytes, err);
         if (status == PST_OK)
             status = check_decoded(item, bytes, NULL, err);
-        if (status != PST_OK && err != NULL) {
-            err->offset = (int64_t)item->offset;
-            if (pst_dataset_file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK)
-                psti_error_set_file(err, path);
-        }
+        status = at_item(dataset, item, status, err);
     }
     if (status == PST_OK && !is_whole)
         memcpy(buffer, (const char *)bytes + start, (size_t)nbytes);

@@ -106,6 +106,61 @@ static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint6
                      needed);
 }
 
+/* The item for which the loader needs the most memory. */
+struct largest {
+    uint64_t sample, need;
+    struct pst_item item;
+    const char *field;
+};
+
+static void look_at(const pst_loader *loader, uint64_t sample, uint32_t i_field,
+                    struct largest *largest)
+{
+    const struct pst_field *field = pst_dataset_field(loader->dataset, i_field);
+    struct pst_item item;
+    for (uint32_t v = 0; v < field->n_variants; v++) {
+        if (pst_dataset_item(loader->dataset, sample, i_field, v, &item, sizeof item, NULL) !=
+            PST_OK)
+            continue;
+        uint64_t decoded = psti_dataset_item_scratch_nbytes(&item);
+        uint64_t need = item.nbytes < UINT64_MAX - decoded ? item.nbytes + decoded : UINT64_MAX;
+        if (need > largest->need)
+            *largest = (struct largest){sample, need, item, field->name};
+    }
+}
+
+/* One sample's items do not fit into host_memory twice. Says which one is the largest: a member of
+ * a zip, for instance, may state that it decodes to a thousand times its bytes. */
+static enum pst_status fail_item(const pst_loader *loader, uint64_t needed, struct pst_error *err)
+{
+    struct largest largest = {0};
+    char path[PSTI_PATH_NBYTES];
+    for (uint64_t sample = 0; sample < pst_dataset_count(loader->dataset); sample++)
+        for (uint32_t i = 0; i < loader->plan.n_items; i++)
+            look_at(loader, sample, loader->plan.fields[loader->plan.fields_of_items[i]].i_field,
+                    &largest);
+    uint64_t decoded = psti_dataset_item_scratch_nbytes(&largest.item);
+    char also[64] = "";
+    if (decoded > 0)
+        snprintf(also, sizeof also, ", stated to decode to %" PRIu64, decoded);
+    psti_fail(err, PST_ERROR_LIMIT, "loader",
+              "host_memory of %" PRIu64 " bytes is too small: the largest item, of field '%s', has "
+              "%" PRIu64 " stored bytes%s, and the loader holds the items of two samples: at least "
+              "%" PRIu64 " are needed; or leave the sample or the field out",
+              loader->options.host_memory, largest.field ? largest.field : "", largest.item.nbytes,
+              also, needed);
+    if (!err || largest.need == 0)
+        return PST_ERROR_LIMIT;
+    psti_dataset_name_error(loader->dataset, (int64_t)largest.sample, err);
+    if (largest.item.i_file != PST_FILE_NONE) {
+        if (pst_dataset_file_path(loader->dataset, largest.item.i_file, path, sizeof path, NULL) ==
+            PST_OK)
+            psti_error_set_file(err, path);
+        err->offset = (int64_t)largest.item.offset;
+    }
+    return PST_ERROR_LIMIT;
+}
+
 static bool has_own_rows(const struct psti_loader_plan *plan)
 {
     bool differ = false;
@@ -167,6 +222,8 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     uint64_t left = limit > fixed + least ? limit - fixed - least : 0;
     if (item > left / 2 || fixed + least > limit) {
         needed = item > UINT64_MAX / 4 ? UINT64_MAX : fixed + least + 2 * item;
+        if (item > limit / 4)
+            return fail_item(loader, needed, err);
         return fail_small(loader, slot, item, scratch, needed, err);
     }
     left -= 2 * item;
