@@ -314,6 +314,11 @@ void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind);
  * its tiles: 0 is top left, 1 top right, 2 bottom left, 3 bottom right. The batch says of each
  * where it is and what it comes from (pst_field_output.gives_tiles).
  *
+ * Operations may follow a mosaic (pst_mix.ops). They move the finished picture with its masks,
+ * boxes and keypoints, also of rows that become no mosaic, and keep its size. Their draws are a
+ * function of what the mosaic's own are. A box is dropped by min_area and min_visibility of what is
+ * left at the end.
+ *
  * Labels are left as they are, and mixing them is up to the caller: row i has its own class with
  * the share `lambda`, and its partner's with the rest. Integers are rounded.
  *
@@ -344,6 +349,12 @@ struct pst_mix {
      * axes: 0 <= centre[0] <= centre[1] <= 1; both 0 = 0.25 to 0.75. The picture is the middle of
      * the canvas. */
     float centre[2];
+    /* PST_MIX_MOSAIC: n_ops operations behind the mosaic, of op_nbytes = sizeof(struct pst_op)
+     * each; NULL, 0: none. The caller's memory, which pst_loader_open copies. They are for images
+     * of 8 or 16 bits, and keep the size. PST_ERROR_ARGUMENT at open: they change it, need the
+     * boxes of a sample (PST_OP_RANDOM_IOU_CROP), or normalise. */
+    const struct pst_op *ops;
+    size_t n_ops, op_nbytes;
 };
 
 /* How the images of a batch were mixed; pst_batch_mix gives it. The partner of row i is row i - 1,

@@ -127,8 +127,10 @@ struct pst_field_output {
     bool gives_geometry;
     /* The leading image, with gives_geometry: the batch says it of each of the PST_MOSAIC_TILES
      * tiles of a mosaic. NAME_geometry is f64 (N,4,3,3), NAME_original_size i64 (N,4,2). More
-     * arrays: NAME_tiles, i64 (N,4,4), the rectangles x0, y0, x1, y1 of the delivered picture that
-     * the tiles fill; NAME_tile_index, i64 (N,4), the sample of each; and for each field BOXES of
+     * arrays: NAME_tiles, i64 (N,4,4), the rectangles x0, y0, x1, y1 of the mosaic that the tiles
+     * fill; NAME_tile_index, i64 (N,4), the sample of each; NAME_mosaic_geometry, f64 (N,3,3), the
+     * matrix from the mosaic to the delivered picture, which is that of the operations behind it
+     * (pst_mix.ops) and part of NAME_geometry; and for each field BOXES of
      * boxes or keypoints BOXES_tile, i64 (n), the tile that each box or keypoint comes from, put
      * together as `ragged` of BOXES says, with -1 behind the end of shorter rows. Tiles are
      * numbered as in <penstock/augment.h>, Mosaics. A row that is no mosaic has tile 0 alone; the

@@ -126,6 +126,7 @@ struct native_options {
     struct pst_audio_op **audio_ops; /* as ops */
     struct pst_form_part form_parts[PST_MAX_VARIANTS];
     struct pst_mix mixes[PST_MAX_MIXES];
+    struct pst_op *mix_ops[PST_MAX_MIXES]; /* each may be NULL */
     PyObject *owner; /* keeps names alive */
     Py_buffer indices, weights, cache_plan, source_weights, source_firsts;
 };

@@ -217,7 +217,8 @@ static int read_fleet(PyObject *object, PyTypeObject *type, struct pst_loader_op
     return 0;
 }
 
-/* Reads a list of (form, variant, share). */
+/* Reads a list of (kind, alpha, p, centre from, centre to, operations behind it); what is missing
+ * is 0. */
 static int read_mixes(PyObject *list, struct native_options *options)
 {
     Py_ssize_t n = PyList_Size(list);
@@ -227,11 +228,16 @@ static int read_mixes(PyObject *list, struct native_options *options)
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         int kind;
+        PyObject *ops = NULL;
         struct pst_mix *mix = &options->mixes[i];
-        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "if|fff", &kind, &mix->alpha, &mix->p,
-                              &mix->centre[0], &mix->centre[1]))
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "if|fffO", &kind, &mix->alpha, &mix->p,
+                              &mix->centre[0], &mix->centre[1], &ops))
             return -1;
-        options->mixes[i].kind = (enum pst_mix_kind)kind;
+        mix->kind = (enum pst_mix_kind)kind;
+        if (ops != NULL && read_ops(ops, &options->mix_ops[i], &mix->n_ops) < 0)
+            return -1;
+        mix->ops = options->mix_ops[i];
+        mix->op_nbytes = sizeof(*mix->ops);
     }
     options->loader.mixes = options->mixes;
     options->loader.n_mixes = (uint32_t)n;
@@ -374,6 +380,8 @@ void native_options_free(struct native_options *options)
         PyMem_Free(options->ops[i]);
     for (size_t i = 0; options->audio_ops != NULL && i < options->loader.n_fields; i++)
         PyMem_Free(options->audio_ops[i]);
+    for (size_t i = 0; i < PST_MAX_MIXES; i++)
+        PyMem_Free(options->mix_ops[i]);
     PyMem_Free(options->audio_ops);
     PyMem_Free(options->ops);
     PyMem_Free(options->fields);

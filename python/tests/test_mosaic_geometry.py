@@ -12,7 +12,7 @@ from penstock import transforms as T
 from penstock.errors import ArgumentError
 
 N, BATCH, SIZE = 11, 4, (64, 80)
-SAID = ("image_geometry", "image_original_size", "image_tiles", "image_tile_index")
+SAID = ("image_geometry", "image_original_size", "image_tiles", "image_tile_index", "image_mosaic_geometry")
 
 
 def sample(i):
@@ -54,6 +54,18 @@ CHAINS = {
     "iou crop": [T.RandomZoomOut(p=0.5), T.RandomIoUCrop(), T.Resize(SIZE), T.SanitizeBoxes(min_size=2)],
     "perspective": [T.Resize(SIZE), T.RandomPerspective(0.3, p=1)],
 }
+
+
+BEHIND = {
+    "flips": [T.RandomHorizontalFlip(), T.RandomVerticalFlip()],
+    "zoom": [T.RandomAffine(0, (0.1, 0.1), (0.6, 1.4)), T.RandomHorizontalFlip()],
+    "crop": [T.RandomResizedCrop(SIZE, (0.3, 1.0)), T.ColorJitter(0.2, 0.2)],
+    "pad and crop": [T.Pad(9), T.RandomCrop(SIZE), T.SanitizeBoxes(min_size=2)],
+    "resize": [T.CenterCrop((40, 50)), T.Resize(SIZE)],
+    "affine": [T.RandomAffine(20, (0.1, 0.1), (0.7, 1.1), (-10, 10, -5, 5)), T.RandomHorizontalFlip(1)],
+    "perspective": [T.RandomPerspective(0.4, p=1)],
+}
+TURN = ("affine", "perspective")
 
 
 def loader(data, chain="flips", mix=None, **more):
@@ -297,3 +309,179 @@ def test_names_that_are_taken_are_refused(tmp_path):
         writer.write({"image": sample(1)["image"], "boxes": sample(1)["boxes"], "boxes_tile": 1})
     with pytest.raises(ArgumentError, match="would be called 'boxes_tile'"):
         ps.Loader(path, **keywords(transforms=[T.Resize(SIZE)], mix=T.Mosaic(), geometry=True))
+
+
+def check_shown(batch, r):
+    """The delivered mask has, at each pixel, what the matrices say of one of the tiles' samples, or fill. Returns the numbers
+    of pixels that show a rectangle, and of those that are wrong away from the rectangles' rims."""
+    delivered = batch["mask"][r]
+    n_shown = n_wrong = 0
+    behind = np.linalg.inv(batch["image_mosaic_geometry"][r])
+    for y in range(2, SIZE[0], 5):
+        for x in range(2, SIZE[1], 5):
+            a, b, c = behind @ (x + 0.5, y + 0.5, 1)
+            a, b = a / c, b / c
+            inside = [(x0 + 1 < a < x1 - 1) and (y0 + 1 < b < y1 - 1) for x0, y0, x1, y1 in batch["image_tiles"][r].tolist()]
+            if not any(inside):
+                continue
+            tile = inside.index(True)
+            u, v, w = np.linalg.inv(batch["image_geometry"][r, tile]) @ (x + 0.5, y + 0.5, 1)
+            u, v = u / w, v / w
+            want = sample(int(batch["image_tile_index"][r, tile]))["mask"]
+            if not (4 <= u < want.shape[1] - 4 and 4 <= v < want.shape[0] - 4):
+                continue
+            around = want[int(v) - 4 : int(v) + 5, int(u) - 4 : int(u) + 5]
+            if around.min() == around.max():
+                n_shown += int(around.max() > 0)
+                n_wrong += int(delivered[y, x] != around[0, 0])
+    return n_shown, n_wrong
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+@pytest.mark.parametrize("behind", list(BEHIND))
+def test_operations_behind_a_mosaic_come_back_to_the_pictures(data, behind, p):
+    n_boxes = n_whole = n_points = n_pixels = n_moved = 0
+    for batch in loader(data, "resize", T.Mosaic(p, transforms=BEHIND[behind])):
+        boxes, points, marks = (ps.to_original(batch[name], batch) for name in ("boxes", "points", "marks"))
+        masks = ps.to_original(batch["mask"], batch, fill=255)
+        n_moved += int((batch["image_mosaic_geometry"] != np.eye(3)).any((1, 2)).sum())
+        for r in range(len(batch["index"])):
+            for k, (box, tile, number) in enumerate(zip(boxes[r], batch["boxes_tile"][r], batch["ids"][r], strict=True)):
+                assert batch["image_tile_index"][r, tile] == number // 100
+                want = sample(number // 100)["boxes"][number % 100]
+                if behind not in TURN:  # what is shown of a box lies within it, and an edge that nothing cuts is in its place
+                    assert (box[:2] >= want[:2] - 0.5).all() and (box[2:] <= want[2:] + 0.5).all()
+                    n_whole += int(np.abs(box - want).max() <= 0.5)
+                want_points = sample(number // 100)["points"].reshape(-1, 2, 3)[number % 100]
+                np.testing.assert_allclose(points[r].reshape(-1, 2, 3)[k][:, :2], want_points[:, :2], atol=0.02)
+                n_boxes, n_points = n_boxes + 1, n_points + 2
+            for tile, i in enumerate(batch["image_tile_index"][r].tolist()):
+                got = marks[r][batch["marks_tile"][r] == tile]
+                want = sample(i) if i >= 0 else {"marks": np.zeros((0, 3)), "mask": np.zeros((0, 0))}
+                np.testing.assert_allclose(got[:, :2], want["marks"][:, :2], atol=0.06)
+                assert masks[r][tile].shape == want["mask"].shape
+            n_shown, n_wrong = check_shown(batch, r)
+            n_pixels += n_shown
+            assert n_wrong == 0
+    assert n_boxes > 5 and n_points > 10 and n_pixels > 30 and n_moved > 0
+    assert n_whole >= 2 or behind in TURN
+
+
+def test_masks_of_operations_behind_a_mosaic_show_their_own_tile(data):
+    """A mask (H, W) comes back in parts: what one tile shows is not on the original of another."""
+    for batch in loader(data, "resize", T.Mosaic(transforms=BEHIND["affine"])):
+        for r, found in enumerate(ps.to_original(batch["mask"], batch, fill=255)):
+            tiles = batch["image_tile_index"][r].tolist()
+            for tile, i in enumerate(tiles):
+                want, got = sample(i)["mask"], found[tile]
+                rims = np.zeros(want.shape, bool)
+                for x0, y0, x1, y1 in sample(i)["boxes"].astype(int):
+                    rims[max(y0 - 5, 0) : y1 + 5, max(x0 - 5, 0) : x1 + 5] = True
+                    rims[y0 + 5 : y1 - 5, x0 + 5 : x1 - 5] = False
+                # At the seams of tiles the nearest pixel may be the neighbour's: a pixel along them is left out.
+                height, width = want.shape
+                x0, y0, x1, y1 = batch["image_tiles"][r, tile].tolist()
+                ys, xs = np.mgrid[0:height, 0:width] + 0.5
+                on = batch["image_geometry"][r, tile] @ np.stack([xs.ravel(), ys.ravel(), np.ones(xs.size)])
+                at = np.linalg.inv(batch["image_mosaic_geometry"][r]) @ (on / on[2])
+                at = (at[:2] / at[2]).reshape(2, height, width)
+                inner = (at[0] > x0 + 1) & (at[0] < x1 - 1) & (at[1] > y0 + 1) & (at[1] < y1 - 1)
+                assert not ((got != 255) & (got != want) & ~rims & inner).any()
+
+
+def test_predictions_behind_operations_have_the_tile_under_their_centre(data):
+    n = 0
+    for batch in loader(data, "resize", T.Mosaic(transforms=BEHIND["zoom"])):
+        predicted = [row.copy() for row in batch["boxes"]]
+        tiles = ps.tiles_of(predicted, batch)
+        for a, b in zip(tiles, batch["boxes_tile"], strict=True):
+            assert (a == b).all()
+            n += len(a)
+        masks = []
+        for row in predicted:
+            drawn = np.zeros((len(row), *SIZE), np.uint8)
+            for mask, box in zip(drawn, row.round().astype(int), strict=True):
+                mask[box[1] : max(box[3], box[1] + 1), box[0] : max(box[2], box[0] + 1)] = 1
+            masks.append(drawn)
+        for a, b in zip(ps.tiles_of(masks, batch, kind="masks"), tiles, strict=True):
+            assert (a == b).all()
+    assert n > 10
+
+
+def test_left_and_right_change_places_behind_a_mosaic(tmp_path):
+    path = tmp_path / "sides.pst"
+    schema = {"image": ps.Image(), "face": ps.Keypoints(points=3, pairs=[(0, 2)]), "one": ps.Keypoints(pairs=[(0, 1)])}
+    with ps.Writer(path, schema) as writer:
+        for i in range(8):
+            face = np.array([[10, 5 + i, 2], [20, 6 + i, 2], [30, 7 + i, 2]] * (1 + i % 2), np.float32)
+            writer.write({"image": sample(i)["image"], "face": face, "one": np.array([[5, 5, 2], [9, 9, 2]], np.float32)})
+    for batch in ps.Loader(path, **keywords(transforms=[T.Resize(SIZE)], mix=T.Mosaic(transforms=[T.RandomHorizontalFlip(1)]),
+                                            geometry=True, batch_size=4, output="numpy", num_workers=1)):  # fmt: skip
+        for r in range(len(batch["index"])):
+            for name, order in (("face", [30, 20, 10]), ("one", [9, 5])):
+                back = ps.to_original(batch[name], batch)[r][:, 0]
+                np.testing.assert_allclose(back, np.resize(order, len(back)), atol=0.02)
+
+
+def test_operations_behind_a_mosaic_resume_share_and_replay(data, service, monkeypatch):
+    mix = T.Mosaic(0.7, transforms=BEHIND["affine"])
+    want = list(loader(data, "resize", mix))
+    assert any((a["image"] != b["image"]).any() for a, b in zip(want, loader(data, "resize", T.Mosaic(0.7)), strict=True))
+    first = loader(data, "resize", mix, num_workers=3)
+    next(iter(first))
+    second = loader(data, "resize", mix, num_workers=0)
+    second.load_state_dict(first.state_dict())
+    for a, b in zip(want[1:], second, strict=True):
+        same(a, b)
+        assert (a["image"] == b["image"]).all() and (a["mask"] == b["mask"]).all()
+    same(want[2], first.replay(2, epoch=0))
+    again = ps.Loader.from_config(loader(data, "resize", mix).config())
+    for a, b in zip(want, again, strict=True):
+        same(a, b)
+    monkeypatch.setenv("PENSTOCK_SOCKET", str(service))
+    for a, b in zip(want, loader(data, "resize", mix, share="behind", cache=None), strict=True):
+        same(a, b)
+        assert (a["image"] == b["image"]).all()
+    second.set(size=(96, 100))
+    batch = next(iter(second))
+    assert batch["image"].shape[2:] == (96, 100)
+    for found, of in zip(ps.to_original(batch["points"], batch), batch["points_tile"], strict=True):
+        assert len(found) == len(of)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_depths_and_dtypes_behind_a_mosaic(data, layout):
+    """Pixels of 16 bits are moved as those of 8 are, masks in any of their dtypes."""
+    mix = T.Mosaic(transforms=BEHIND["flips"])
+    plain = list(loader(data, "resize", mix))
+    for dtype, mask in (("uint8", "int64"), ("uint16", "float32"), ("uint16", "uint16"), ("uint8", "int32")):
+        for a, b in zip(plain, loader(data, "resize", mix, dtype={"image": dtype, "mask": mask}, layout=layout), strict=True):
+            assert b["mask"].dtype == mask and (a["mask"] == b["mask"]).all()
+            image = b["image"].transpose(0, 3, 1, 2) if layout == "NHWC" else b["image"]
+            assert image.dtype == dtype
+            if dtype == "uint8":
+                assert (image == a["image"]).all()
+            else:
+                assert np.abs(image / 257 - a["image"]).max() <= 1
+
+
+def test_operations_that_cannot_be_behind_a_mosaic_are_refused(data):
+    for behind, text, more in (
+        ([T.Resize(20)], "Resize behind a mosaic changes the size", {}),
+        ([T.Pad(2)], "Pad behind a mosaic changes the size", {}),
+        ([T.Resize((20, 20))], "20x20", {}),
+        ([T.RandomIoUCrop(), T.Resize(SIZE)], "RandomIoUCrop behind a mosaic: it needs the boxes", {}),
+        ([T.RandAugment()], "RandAugment behind a mosaic moves the image's pixels alone", {}),
+        ([T.ElasticTransform()], "ElasticTransform behind a mosaic", {}),
+        ([T.RandomHorizontalFlip()], "8 or 16 bits", {"dtype": "float32"}),
+        ([T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)], "normalised pixels need", {}),
+    ):
+        with pytest.raises(ArgumentError, match=text):
+            loader(data, "resize", T.Mosaic(transforms=behind), **more)
+    for behind in ([T.Mono()], ["flip"], 3):
+        with pytest.raises(ArgumentError):
+            T.Mosaic(transforms=behind)
+    fixed = loader(data, "resize", T.Mosaic(transforms=BEHIND["crop"]))
+    with pytest.raises(ArgumentError, match="behind a mosaic"):
+        fixed.set(size=(96, 100))
+    assert next(iter(fixed))["image"].shape[2:] == SIZE

@@ -140,6 +140,15 @@ void psti_format_swap_pairs(const struct psti_pairs *pairs, float *points, size_
         }
 }
 
+size_t psti_format_paired_with(const struct psti_pairs *pairs, size_t i)
+{
+    size_t first = pairs->n_points > 0 ? i / pairs->n_points * pairs->n_points : 0;
+    for (size_t k = 0; k < 2 * pairs->n; k++)
+        if (first + pairs->pairs[k] == i)
+            return first + pairs->pairs[k ^ 1];
+    return i;
+}
+
 const char *psti_format_box_problem(const float box[4], uint32_t height, uint32_t width)
 {
     for (int i = 0; i < 4; i++)

@@ -46,6 +46,8 @@ const char *psti_format_points_problem(const struct psti_pairs *pairs, uint64_t 
 /* Swaps the points of each pair, with their visibility, in keypoints f32 (n,3) that are whole
  * instances. */
 void psti_format_swap_pairs(const struct psti_pairs *pairs, float *points, size_t n);
+/* Returns the number of the point that takes the place of point i then. */
+size_t psti_format_paired_with(const struct psti_pairs *pairs, size_t i);
 
 /* Returns NULL or the problem with a box on a picture of that size (0: of any size). A box may
  * reach beyond the picture, but must not lie outside of it. */

@@ -2,8 +2,8 @@
  *
  * In: the plan of an image, a mask or their views, and the wish for it. Out: plan entries and slot
  * layouts behind it that have no stored item: matrices and original sizes; of mosaics those of each
- * tile, the tiles' rectangles and samples, and the tile of each box and keypoint. Runs once, at
- * open. */
+ * tile, the tiles' rectangles and samples, the matrix of operations behind the mosaic, and the tile
+ * of each box and keypoint. Runs once, at open. */
 #include "loader/loader_plan.h"
 
 #include "base/fail.h"
@@ -30,8 +30,13 @@ enum pst_status psti_loader_plan_check_name(const struct psti_loader_plan *plan,
 }
 
 /* Ends of the arrays' names, from GEOMETRY on. */
-static const char *const endings[] = {"_geometry", "_original_size", "_tiles", "_tile_index",
-                                      "_tile"};
+static const char *const endings[] = {
+    "_geometry", "_original_size", "_tiles", "_tile_index", "_mosaic_geometry", "_tile"};
+
+static bool is_matrix(enum psti_loader_fill fill)
+{
+    return fill == PSTI_LOADER_FILL_GEOMETRY || fill == PSTI_LOADER_FILL_MOSAIC_GEOMETRY;
+}
 
 /* Adds an array that is derived from plan field i_from. Its slot gets no shape yet. */
 static enum pst_status add(struct psti_loader_plan *plan, uint32_t i_from,
@@ -56,10 +61,10 @@ static enum pst_status add(struct psti_loader_plan *plan, uint32_t i_from,
                                         .i_item = -1,
                                         .i_geometry = (int)i_from,
                                         .i_boxes = -1,
-                                        .gives_tiles = from->gives_tiles};
-    **slot = (struct psti_slot_field){
-        .type = PST_FIELD_ARRAY,
-        .dtype = fill == PSTI_LOADER_FILL_GEOMETRY ? PST_DTYPE_F64 : PST_DTYPE_I64};
+                                        .gives_tiles = from->gives_tiles &&
+                                                       fill != PSTI_LOADER_FILL_MOSAIC_GEOMETRY};
+    **slot = (struct psti_slot_field){.type = PST_FIELD_ARRAY,
+                                      .dtype = is_matrix(fill) ? PST_DTYPE_F64 : PST_DTYPE_I64};
     memcpy((*slot)->name, name, strlen(name));
     return PST_OK;
 }
@@ -78,7 +83,7 @@ static enum pst_status add_array(struct psti_loader_plan *plan, uint32_t i_pixel
     slot->has_array = true;
     if (fill == PSTI_LOADER_FILL_GEOMETRY && pixels->has_view_axis)
         slot->shape[slot->ndim++] = pixels->n_views;
-    if (pixels->gives_tiles)
+    if (plan->fields[plan->n_fields - 1].gives_tiles)
         slot->shape[slot->ndim++] = PST_MOSAIC_TILES;
     for (uint32_t i = 0; i < n_own; i++)
         slot->shape[slot->ndim++] = own[i];
@@ -135,6 +140,8 @@ enum pst_status psti_loader_plan_derive(const struct pst_field_output *wish, boo
         status = add_array(plan, i_pixels, PSTI_LOADER_FILL_TILES, rectangle, 1, err);
     if (status == PST_OK && wish->gives_tiles)
         status = add_array(plan, i_pixels, PSTI_LOADER_FILL_TILE_INDEX, NULL, 0, err);
+    if (status == PST_OK && wish->gives_tiles)
+        status = add_array(plan, i_pixels, PSTI_LOADER_FILL_MOSAIC_GEOMETRY, matrix, 2, err);
     return status;
 }
 

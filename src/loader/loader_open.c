@@ -5,6 +5,7 @@
 #include "loader/tiers/loader_files.h"
 #include "loader/tiers/loader_forms.h"
 #include "loader/loader_handle.h"
+#include "loader/epoch/loader_behind.h"
 #include "loader/epoch/loader_job.h"
 #include "loader/loader_options.h"
 #include "loader/loader_plan.h"
@@ -336,6 +337,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_free(loader->fields);
     loader->placement.ops->detach(loader->placement.own, &loader->plan);
     psti_loader_plan_clear(&loader->plan);
+    psti_loader_behind_close(loader);
     psti_order_close(&loader->order);
     if (loader->pool)
         psti_batch_pool_uncharge(loader->pool,

@@ -23,11 +23,13 @@ enum psti_loader_fill {
     PSTI_LOADER_FILL_FLOAT,
     /* These are derived, and have no stored item (loader_derived.c). The first two say what the
      * chain of plan field i_geometry did to the row, and which size the picture had before. The
-     * next two say of a mosaic where its tiles are, and which samples they show. */
+     * next three say of a mosaic where its tiles are, which samples they show, and what operations
+     * behind it did. */
     PSTI_LOADER_FILL_GEOMETRY,
     PSTI_LOADER_FILL_ORIGINAL_SIZE,
     PSTI_LOADER_FILL_TILES,
     PSTI_LOADER_FILL_TILE_INDEX,
+    PSTI_LOADER_FILL_MOSAIC_GEOMETRY,
     /* For each box or keypoint of plan field i_geometry the number of its tile. */
     PSTI_LOADER_FILL_TILE_OF
 };

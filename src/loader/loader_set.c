@@ -8,6 +8,7 @@
 #include "loader/epoch/loader_begin.h"
 #include "loader/tiers/loader_cache_choice.h"
 #include "loader/loader_handle.h"
+#include "loader/epoch/loader_behind.h"
 #include "loader/epoch/loader_job.h"
 #include "loader/loader_options.h"
 #include "loader/loader_shape.h"
@@ -116,6 +117,18 @@ static enum pst_status check_size(const struct psti_loader_plan *former, const s
                      "one");
 }
 
+/* Checks that the operations behind mosaics keep the wanted size. */
+static enum pst_status check_behind(const pst_loader *loader, const struct psti_loader_plan *wanted,
+                                    struct pst_error *err)
+{
+    uint32_t i_image = (uint32_t)loader->mix.i_field;
+    if (!wanted->mosaics)
+        return PST_OK;
+    uint32_t at = wanted->fields[i_image].layout == PST_LAYOUT_CHW;
+    return psti_loader_behind_check(loader, (uint32_t)wanted->slots[i_image].shape[at],
+                                    (uint32_t)wanted->slots[i_image].shape[at + 1], err);
+}
+
 /* Plans the fields for the wanted settings. Nothing of the loader is changed. */
 static enum pst_status make_plan(pst_loader *loader, struct shape *wanted, uint32_t height,
                                  uint32_t width, struct pst_error *err)
@@ -130,6 +143,8 @@ static enum pst_status make_plan(pst_loader *loader, struct shape *wanted, uint3
     wanted->plan.mosaics = loader->plan.mosaics;
     if (status == PST_OK && resized)
         status = check_size(&loader->plan, wanted, err);
+    if (status == PST_OK)
+        status = check_behind(loader, &wanted->plan, err);
     if (status == PST_OK)
         status =
             psti_batch_pool_open_beside(loader->pool, wanted->plan.slots, wanted->plan.n_fields,

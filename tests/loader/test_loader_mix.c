@@ -1,6 +1,6 @@
 /* test_loader_mix.c - images mixed within batches: MixUp and CutMix of each batch are what
  * pst_batch_mix says, against the same batch without mixing; the tiles of a mosaic show what the
- * batch says of them; what cannot be mixed is refused. */
+ * batch says of them; operations behind it move all of it; what cannot be mixed is refused. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -226,6 +226,67 @@ static void tiles_show_what_the_batch_says(void **state)
     pst_loader_close(&plain);
 }
 
+/* Compares a row with that of a mosaic before it was flipped: pixels, boxes and matrices. */
+static uint32_t check_flipped(const pst_batch *before, const pst_batch *after, uint32_t row)
+{
+    const uint8_t *want = row_named(before, "image", row).data,
+                  *got = row_named(after, "image", row).data;
+    for (uint32_t i = 0; i < HEIGHT * WIDTH; i++)
+        assert_memory_equal(got + i * CHANNELS,
+                            want + (i / WIDTH * WIDTH + WIDTH - 1 - i % WIDTH) * CHANNELS,
+                            CHANNELS);
+    const double flip[9] = {-1, 0, WIDTH, 0, 1, 0, 0, 0, 1},
+                 *by = row_named(after, "image_mosaic_geometry", row).data,
+                 *a = row_named(before, "image_geometry", row).data,
+                 *b = row_named(after, "image_geometry", row).data;
+    const int64_t *sample = row_named(after, "image_tile_index", row).data;
+    assert_memory_equal(by, flip, sizeof flip);
+    for (uint32_t q = 0; q < PST_MOSAIC_TILES && sample[q] >= 0; q++, a += 9, b += 9)
+        for (int k = 0; k < 9; k++)
+            assert_true(fabs(b[k] - (k < 3 ? WIDTH * a[6 + k] - a[k] : a[k])) < 1e-9);
+    struct pst_tensor boxes = row_named(before, "boxes", row),
+                      moved = row_named(after, "boxes", row);
+    assert_int_equal(boxes.shape[0], moved.shape[0]);
+    for (int64_t i = 0; i < boxes.shape[0]; i++) {
+        const float *one = (const float *)boxes.data + 4 * i,
+                    *other = (const float *)moved.data + 4 * i;
+        assert_true(other[0] == WIDTH - one[2] && other[2] == WIDTH - one[0]);
+        assert_true(other[1] == one[1] && other[3] == one[3]);
+    }
+    return (uint32_t)boxes.shape[0];
+}
+
+static void operations_behind_a_mosaic_move_all_of_it(void **state)
+{
+    struct mosaic_kept kept, kept_plain;
+    struct pst_error err;
+    struct pst_op flip;
+    uint32_t n_boxes = 0;
+    (void)state;
+    struct pst_loader_options options = mosaic_options(&kept_plain);
+    pst_loader *plain = open_loader(masked, &options);
+    options = mosaic_options(&kept);
+    pst_op_init(&flip, sizeof flip, PST_OP_HORIZONTAL_FLIP);
+    flip.p = 1;
+    kept.way.ops = &flip;
+    kept.way.n_ops = 1;
+    kept.way.op_nbytes = sizeof flip;
+    pst_loader *loader = open_loader(masked, &options);
+    memset(&flip, 0xFF, sizeof flip); /* it was copied */
+    assert_ok(pst_loader_begin(plain, 0, &err));
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    for (pst_batch *before, *after; pst_loader_next(loader, &after, &err) == PST_OK;) {
+        assert_ok(pst_loader_next(plain, &before, &err));
+        for (uint32_t row = 0; row < pst_batch_count(after); row++)
+            n_boxes += check_flipped(before, after, row);
+        pst_batch_release(before);
+        pst_batch_release(after);
+    }
+    assert_true(n_boxes > 0);
+    pst_loader_close(&loader);
+    pst_loader_close(&plain);
+}
+
 static void tiles_are_refused(pst_dataset *dataset, const struct pst_loader_options *options,
                               const char *text)
 {
@@ -251,6 +312,34 @@ static void wishes_for_tiles_are_checked(void **state)
     options = mosaic_options(&kept);
     kept.outputs[1].gives_tiles = true;
     tiles_are_refused(masked, &options, "for the image that gives the sample's geometry");
+}
+
+static void operations_behind_are_checked(void **state)
+{
+    struct mosaic_kept kept;
+    struct pst_op op;
+    (void)state;
+    struct pst_loader_options options = mosaic_options(&kept);
+    pst_op_init(&op, sizeof op, PST_OP_PAD);
+    op.pad[0] = 1;
+    kept.way.n_ops = 1;
+    tiles_are_refused(masked, &options, "ops is not NULL");
+    kept.way.ops = &op;
+    tiles_are_refused(masked, &options, "op_nbytes of a mosaic");
+    kept.way.op_nbytes = sizeof op;
+    tiles_are_refused(masked, &options, "Pad behind a mosaic changes the size");
+    kept.way.n_ops = 1000;
+    tiles_are_refused(masked, &options, "n_ops of a mosaic is 1000");
+    kept.way.n_ops = 1;
+    pst_op_init(&op, sizeof op, PST_OP_RANDOM_IOU_CROP);
+    tiles_are_refused(masked, &options, "it needs the boxes of one sample");
+    options = plain_options(&kept.image);
+    kept.way = (struct pst_mix){.kind = PST_MIX_MIXUP, .alpha = 1, .ops = &op, .n_ops = 1,
+                                .op_nbytes = sizeof op};
+    options.mixes = &kept.way;
+    options.n_mixes = 1;
+    options.mix_nbytes = sizeof kept.way;
+    tiles_are_refused(same, &options, "behind mosaics alone");
 }
 
 static void refuse(pst_dataset *dataset, const struct pst_loader_options *options)
@@ -295,7 +384,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_mixed_as_they_say),
         cmocka_unit_test(tiles_show_what_the_batch_says),
+        cmocka_unit_test(operations_behind_a_mosaic_move_all_of_it),
         cmocka_unit_test(wishes_for_tiles_are_checked),
+        cmocka_unit_test(operations_behind_are_checked),
         cmocka_unit_test(what_cannot_be_mixed_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

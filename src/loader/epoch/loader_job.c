@@ -63,7 +63,7 @@ void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct
     job->first_turn = start / ranks.world_size + step * loader->options.batch_size;
     job->next_row = 0;
     job->n_left = job->n_rows;
-    job->n_boxes_dropped = 0;
+    job->n_boxes_dropped = job->n_unpaired = 0;
     job->failed = job->starved = job->settled = job->mixed = false;
     psti_loader_job_clear_bads(job);
     memset(job->bad, 0, job->n_rows);

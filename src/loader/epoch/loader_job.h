@@ -45,6 +45,8 @@ struct psti_loader_job {
     struct psti_loader_bad *bads;
     uint32_t n_bad, n_bad_rows, n_replaced;
     uint64_t n_boxes_dropped; /* by mosaics */
+    uint64_t n_unpaired;      /* rows that operations behind mosaics mirrored, with left and right
+                                 unknown (PST_FALLBACK_PAIRS) */
     bool starved, failed;
     bool settled; /* the placement has finished the batch */
     bool mixed;   /* loader_mix.c has seen the batch */

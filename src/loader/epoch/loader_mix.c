@@ -71,6 +71,9 @@ enum pst_status psti_loader_mix_open(pst_loader *loader, struct pst_error *err)
         const char *problem = psti_augment_mix_problem(&mix->ways[i]);
         if (problem)
             return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "mixes[%u]: %s", i, problem);
+        if (mix->ways[i].n_ops && mix->ways[i].kind != PST_MIX_MOSAIC)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "mixes[%u]: operations are behind mosaics alone (n_ops)", i);
         mix->n_ways++;
     }
     if (!loader->plan.mosaics)

@@ -5,6 +5,7 @@
 
 #include <penstock/loader.h>
 
+struct psti_chain;
 struct psti_loader_job;
 struct psti_loader_plan_field;
 struct psti_slot_field;
@@ -13,6 +14,8 @@ struct psti_loader_mix {
     struct pst_mix ways[PST_MAX_MIXES];
     uint32_t n_ways; /* 0: nothing is mixed */
     int i_field;     /* the image, in the loader's plan */
+    /* Operations behind mosaics, by field of the plan; NULL: none. They hold for any size. */
+    struct psti_chain *behind[PST_MAX_FIELDS];
 };
 
 /* Reads the options. The plan is made already. */

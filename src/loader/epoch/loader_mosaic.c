@@ -2,9 +2,11 @@
  *
  * In: a batch whose rows are there, with images and masks of one size. Out: the same batch; boxes,
  * keypoints and what belongs to them moved, clipped and dropped by the rule of loader_boxes.c;
- * what the batch says of the tiles. One thread has the batch. Images and what is said of them are
- * copied to the slot's block first, because each row is read by several. */
+ * what the batch says of the tiles. Operations behind mosaics (loader_behind.c) then move each row,
+ * also one that became none: it has one tile. One thread has the batch. Images and what is said of
+ * them are copied to the slot's block first, because each row is read by several. */
 #include "loader/loader_handle.h"
+#include "loader/epoch/loader_behind.h"
 #include "loader/epoch/loader_job.h"
 #include "loader/epoch/loader_mix.h"
 #include "loader/loader_plan.h"
@@ -28,8 +30,11 @@ struct mosaic {
     const char *copies[PST_MAX_FIELDS]; /* of pixels, and what is said of tiles; else NULL */
     size_t row_nbytes[PST_MAX_FIELDS];
     struct seen *seen; /* [n_fields][n_rows] of fields whose rows are moved */
+    struct psti_loader_behind *behind;
+    char *picture, *line; /* with operations behind mosaics: room for a finished picture, and for a
+                             line of it */
     const struct psti_mosaic *drawn;
-    uint32_t row;
+    uint32_t row, n_tiles;
 };
 
 /* A tile: the part of the picture that it fills, and what is added to its coordinates. */
@@ -54,15 +59,8 @@ static struct tile tile_at(const struct mosaic *mosaic, uint32_t q)
  * ------------------------------------------------------------------------------------------------
  */
 
-static bool is_pixels(const struct psti_loader_plan *plan, uint32_t i, uint32_t i_image)
-{
-    return plan->fields[i].fill == PSTI_LOADER_FILL_PIXELS &&
-           (i == i_image ||
-            (plan->fields[i].follows && plan->fields[i].i_geometry == (int)i_image));
-}
-
-/* Copies the tiles of one field's row. */
-static void place_pixels(const struct mosaic *mosaic, uint32_t i_field)
+/* Copies the tiles of one field's row to `to`. */
+static void place_tiles(const struct mosaic *mosaic, uint32_t i_field, char *to)
 {
     const struct psti_loader_plan *plan = &mosaic->loader->plan;
     const struct psti_slot_field *slot = &plan->slots[i_field];
@@ -71,7 +69,6 @@ static void place_pixels(const struct mosaic *mosaic, uint32_t i_field)
     uint32_t n_planes = planar ? (uint32_t)slot->shape[0] : 1, x = mosaic->drawn->x,
              y = mosaic->drawn->y;
     size_t line = pixel * mosaic->width, plane = line * mosaic->height;
-    char *to = psti_batch_array_row(mosaic->job->batch, i_field, mosaic->row);
     const char *from[4];
     for (uint32_t q = 0; q < 4; q++)
         from[q] = mosaic->copies[i_field] + mosaic->drawn->rows[q] * mosaic->row_nbytes[i_field];
@@ -84,6 +81,17 @@ static void place_pixels(const struct mosaic *mosaic, uint32_t i_field)
         }
 }
 
+static enum pst_status place_pixels(const struct mosaic *mosaic, uint32_t i_field,
+                                    struct pst_error *err)
+{
+    char *to = psti_batch_array_row(mosaic->job->batch, i_field, mosaic->row);
+    place_tiles(mosaic, i_field, mosaic->behind->chain ? mosaic->picture : to);
+    if (!mosaic->behind->chain)
+        return PST_OK;
+    return psti_loader_behind_pixels(mosaic->behind, i_field, mosaic->picture, mosaic->line, to,
+                                     err);
+}
+
 /* The arrays that describe the tiles of each row
  * ------------------------------------------------------------------------------------------------
  */
@@ -94,12 +102,36 @@ static bool is_of_tiles(const struct psti_loader_plan_field *field)
     return field->gives_tiles && psti_loader_plan_is_derived(field);
 }
 
+/* Makes of m, from a picture to its row, the matrix from there to its place on the mosaic and, by
+ * the operations behind that, to the delivered picture. */
+static void follow_tile(const struct mosaic *mosaic, const struct tile *tile, double m[9])
+{
+    double on[9];
+    for (int k = 0; k < 3; k++) {
+        on[k] = m[k] + (double)tile->dx * m[6 + k];
+        on[3 + k] = m[3 + k] + (double)tile->dy * m[6 + k];
+        on[6 + k] = m[6 + k];
+    }
+    if (!mosaic->behind->chain) {
+        memcpy(m, on, sizeof on);
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        const double *by = mosaic->behind->matrix + 3 * i;
+        for (int k = 0; k < 3; k++)
+            m[3 * i + k] = by[0] * on[k] + by[1] * on[3 + k] + by[2] * on[6 + k];
+    }
+    double scale = m[8];
+    for (int k = 0; scale != 0 && k < 9; k++)
+        m[k] /= scale;
+}
+
 /* Says of each tile what its row said of itself, and where it is. */
 static void place_said(const struct mosaic *mosaic, uint32_t i_field)
 {
     size_t row_nbytes = mosaic->row_nbytes[i_field], nbytes = row_nbytes / PST_MOSAIC_TILES;
     char *to = psti_batch_array_row(mosaic->job->batch, i_field, mosaic->row);
-    for (uint32_t q = 0; q < PST_MOSAIC_TILES; q++, to += nbytes) {
+    for (uint32_t q = 0; q < mosaic->n_tiles; q++, to += nbytes) {
         struct tile tile = tile_at(mosaic, q);
         const int64_t rectangle[4] = {(int64_t)tile.left, (int64_t)tile.top, (int64_t)tile.right,
                                       (int64_t)tile.bottom};
@@ -111,10 +143,7 @@ static void place_said(const struct mosaic *mosaic, uint32_t i_field)
             break;
         case PSTI_LOADER_FILL_GEOMETRY:
             memcpy(m, to, sizeof m);
-            for (int k = 0; k < 3; k++) {
-                m[k] += (double)tile.dx * m[6 + k];
-                m[3 + k] += (double)tile.dy * m[6 + k];
-            }
+            follow_tile(mosaic, &tile, m);
             memcpy(to, m, sizeof m);
             break;
         default: /* sizes and samples are those of the tile's row */
@@ -143,23 +172,27 @@ static double area_of(const float box[4])
 }
 
 /* Moves a box into its tile. False: too little of it is left. */
-static bool place_box(const struct psti_loader_plan_field *field, const struct tile *tile,
-                      const char *from, char *to)
+static bool place_box(const struct mosaic *mosaic, const struct psti_loader_plan_field *field,
+                      const struct tile *tile, const char *from, char *to)
 {
+    const struct psti_loader_behind *behind = mosaic->behind;
     float box[4];
     memcpy(box, from, sizeof box);
-    double whole = area_of(box);
+    double whole = area_of(box) * behind->area_scale;
     box[0] = within(box[0] + tile->dx, tile->left, tile->right);
     box[1] = within(box[1] + tile->dy, tile->top, tile->bottom);
     box[2] = within(box[2] + tile->dx, tile->left, tile->right);
     box[3] = within(box[3] + tile->dy, tile->top, tile->bottom);
+    if (behind->chain)
+        psti_augment_chain_map_boxes(behind->chain, &behind->draw, box, 1);
     double area = area_of(box);
     memcpy(to, box, sizeof box);
     return field->keeps_boxes || (area >= field->min_area && area >= field->min_visibility * whole);
 }
 
 /* Moves a keypoint. One outside of its tile is not visible. */
-static void place_point(const struct tile *tile, const char *from, char *to)
+static void place_point(const struct psti_loader_behind *behind, const struct tile *tile,
+                        const char *from, char *to)
 {
     float point[3];
     memcpy(point, from, sizeof point);
@@ -168,6 +201,8 @@ static void place_point(const struct tile *tile, const char *from, char *to)
     if (!(point[0] >= tile->left && point[0] < tile->right && point[1] >= tile->top &&
           point[1] < tile->bottom))
         point[2] = 0;
+    if (behind->chain)
+        psti_augment_chain_map_keypoints(behind->chain, &behind->draw, point, 1);
     memcpy(to, point, sizeof point);
 }
 
@@ -190,7 +225,7 @@ static enum pst_status make_row(const struct mosaic *mosaic, uint32_t i_field, c
     int64_t shape[PST_MAX_NDIM], total = 0;
     size_t row_nbytes = field->field->type == PST_FIELD_BOXES ? 16 : 12; /* of points */
     enum pst_status status;
-    for (uint32_t q = 0; q < 4; q++) {
+    for (uint32_t q = 0; q < mosaic->n_tiles; q++) {
         const struct seen *seen = seen_of(mosaic, i_field, q);
         if (seen->ndim == 0 || (n && seen->shape[0] != n[q] * each_box))
             return fail_rows(mosaic, i_field, "it does not have a row for each box", err);
@@ -228,7 +263,7 @@ static int64_t rows_of_a_box(const struct mosaic *mosaic, uint32_t i_field, uint
     bool is_points = field->fill == PSTI_LOADER_FILL_POINTS;
     if (i_field == i_boxes || !(is_points || field->fill == PSTI_LOADER_FILL_TILE_OF))
         return 1;
-    for (uint32_t q = 0; q < 4; q++)
+    for (uint32_t q = 0; q < mosaic->n_tiles; q++)
         if (n[q] > 0 && seen_of(mosaic, i_field, q)->shape[0] >= n[q])
             return seen_of(mosaic, i_field, q)->shape[0] / n[q];
     return 1;
@@ -253,6 +288,32 @@ static enum pst_status make_columns(const struct mosaic *mosaic, uint32_t i_boxe
     return status;
 }
 
+/* True for keypoints whose left and right change places, because the row is mirrored. */
+static bool swaps(const struct mosaic *mosaic, uint32_t i_field)
+{
+    const struct psti_loader_plan_field *field = &mosaic->loader->plan.fields[i_field];
+    return mosaic->behind->mirrors && field->fill == PSTI_LOADER_FILL_POINTS &&
+           field->field->type == PST_FIELD_KEYPOINTS;
+}
+
+/* Checks that left and right of a mirrored row are known, and counts it if they are not. */
+static enum pst_status check_pairs(const struct mosaic *mosaic, uint32_t i_field,
+                                   struct pst_error *err)
+{
+    const struct psti_loader_plan_field *field = &mosaic->loader->plan.fields[i_field];
+    bool is_unpaired = false;
+    for (uint32_t q = 0; q < mosaic->n_tiles; q++) {
+        const struct seen *seen = seen_of(mosaic, i_field, q);
+        uint64_t n = seen->ndim ? (uint64_t)seen->shape[0] : 0;
+        const char *problem = psti_format_points_problem(&field->pairs, n);
+        is_unpaired |= n > 0 && !field->says_pairs;
+        if (field->pairs.n > 0 && problem)
+            return fail_rows(mosaic, i_field, problem, err);
+    }
+    mosaic->job->n_unpaired += is_unpaired;
+    return PST_OK;
+}
+
 /* Writes row i of a field that has rows of points, or says of which tile points are. */
 static void place_one(const struct mosaic *mosaic, uint32_t i_field, uint32_t q, int64_t i,
                       char *to)
@@ -263,8 +324,11 @@ static void place_one(const struct mosaic *mosaic, uint32_t i_field, uint32_t q,
         memcpy(to, &number, sizeof number);
         return;
     }
+    if (swaps(mosaic, i_field))
+        i = (int64_t)psti_format_paired_with(&mosaic->loader->plan.fields[i_field].pairs,
+                                             (size_t)i);
     struct tile tile = tile_at(mosaic, q);
-    place_point(&tile, seen->data + (size_t)i * seen->row_nbytes, to);
+    place_point(mosaic->behind, &tile, seen->data + (size_t)i * seen->row_nbytes, to);
 }
 
 static bool is_one_by_one(const struct psti_loader_plan_field *field)
@@ -292,16 +356,16 @@ static enum pst_status place_boxes(const struct mosaic *mosaic, uint32_t i_boxes
     const struct psti_loader_plan *plan = &mosaic->loader->plan;
     struct column columns[PST_MAX_FIELDS];
     uint32_t n_columns;
-    int64_t n[4], n_kept = 0, total = 0;
-    for (uint32_t q = 0; q < 4; q++)
+    int64_t n[4] = {0}, n_kept = 0, total = 0;
+    for (uint32_t q = 0; q < mosaic->n_tiles; q++)
         total += n[q] = seen_of(mosaic, i_boxes, q)->shape[0];
     enum pst_status status = make_columns(mosaic, i_boxes, n, columns, &n_columns, err);
-    for (uint32_t q = 0; status == PST_OK && q < 4; q++) {
+    for (uint32_t q = 0; status == PST_OK && q < mosaic->n_tiles; q++) {
         struct tile tile = tile_at(mosaic, q);
         const char *boxes = seen_of(mosaic, i_boxes, q)->data;
         for (int64_t i = 0; i < n[q]; i++) {
             char box[4 * sizeof(float)];
-            if (!place_box(&plan->fields[i_boxes], &tile, boxes + i * 16, box))
+            if (!place_box(mosaic, &plan->fields[i_boxes], &tile, boxes + i * 16, box))
                 continue;
             for (uint32_t c = 0; c < n_columns; c++)
                 if (columns[c].i_field == i_boxes)
@@ -324,7 +388,7 @@ static enum pst_status place_points(const struct mosaic *mosaic, uint32_t i_fiel
 {
     char *to = NULL;
     enum pst_status status = make_row(mosaic, i_field, NULL, 1, &to, err);
-    for (uint32_t q = 0; status == PST_OK && q < 4; q++) {
+    for (uint32_t q = 0; status == PST_OK && q < mosaic->n_tiles; q++) {
         const struct seen *seen = seen_of(mosaic, i_field, q);
         for (int64_t i = 0; i < seen->shape[0]; i++, to += seen->row_nbytes)
             place_one(mosaic, i_field, q, i, to);
@@ -346,18 +410,25 @@ static enum pst_status look(struct mosaic *mosaic, struct pst_error *err)
 {
     const struct psti_loader_plan *plan = &mosaic->loader->plan;
     pst_batch *batch = mosaic->job->batch;
-    uint32_t i_image = (uint32_t)mosaic->loader->mix.i_field;
-    size_t total = sizeof(struct seen) * plan->n_fields * mosaic->n_rows, offset;
+    size_t total = sizeof(struct seen) * plan->n_fields * mosaic->n_rows, offset, picture = 0,
+           line = psti_loader_behind_line_nbytes(mosaic->loader, mosaic->width);
     enum pst_status status;
     for (uint32_t i = 0; i < plan->n_fields; i++)
-        if ((is_pixels(plan, i, i_image) || is_of_tiles(&plan->fields[i])) &&
-            psti_batch_place_of(batch, i, &offset, &mosaic->row_nbytes[i]))
+        if ((psti_loader_behind_moves(mosaic->loader, i) || is_of_tiles(&plan->fields[i])) &&
+            psti_batch_place_of(batch, i, &offset, &mosaic->row_nbytes[i])) {
             total += mosaic->row_nbytes[i] * mosaic->n_rows;
-    char *block = psti_batch_hold(batch, total, &status);
+            if (mosaic->row_nbytes[i] > picture)
+                picture = mosaic->row_nbytes[i];
+        }
+    picture = line ? picture : 0;
+    char *block = psti_batch_hold(batch, total + picture + line, &status);
     if (!block)
         return psti_fail(err, status, "loader", "no memory to make mosaics of a batch");
     mosaic->seen = (struct seen *)(void *)block;
     block += sizeof(struct seen) * plan->n_fields * mosaic->n_rows;
+    mosaic->line = block;
+    mosaic->picture = block + line;
+    block += line + picture;
     for (uint32_t i = 0; i < plan->n_fields; i++) {
         size_t nbytes = mosaic->row_nbytes[i] * mosaic->n_rows;
         if (nbytes) {
@@ -381,6 +452,9 @@ static enum pst_status place_row(const struct mosaic *mosaic, struct pst_error *
 {
     const struct psti_loader_plan *plan = &mosaic->loader->plan;
     enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++)
+        if (swaps(mosaic, i))
+            status = check_pairs(mosaic, i, err);
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
         const struct psti_loader_plan_field *field = &plan->fields[i];
         bool is_boxes = field->fill == PSTI_LOADER_FILL_POINTS &&
@@ -388,7 +462,10 @@ static enum pst_status place_row(const struct mosaic *mosaic, struct pst_error *
         if (mosaic->copies[i] && is_of_tiles(field))
             place_said(mosaic, i);
         else if (mosaic->copies[i])
-            place_pixels(mosaic, i);
+            status = place_pixels(mosaic, i, err);
+        else if (field->fill == PSTI_LOADER_FILL_MOSAIC_GEOMETRY)
+            memcpy(psti_batch_array_row(mosaic->job->batch, i, mosaic->row),
+                   mosaic->behind->matrix, sizeof mosaic->behind->matrix);
         else if (is_boxes)
             status = place_boxes(mosaic, i, err);
         else if (is_one_by_one(field) && field->i_boxes < 0)
@@ -397,29 +474,49 @@ static enum pst_status place_row(const struct mosaic *mosaic, struct pst_error *
     return status;
 }
 
+/* Draws the mosaic of a row, and what is behind it. False: the row stays as it is. */
+static bool draw_row(struct mosaic *mosaic, struct psti_mosaic *drawn, enum pst_status *status,
+                     struct pst_error *err)
+{
+    const struct psti_loader_job *job = mosaic->job;
+    psti_augment_mosaic_draw(&mosaic->loader->mix.ways[0], mosaic->loader->options.seed, job->epoch,
+                             job->positions[0], mosaic->row, mosaic->n_rows, mosaic->height,
+                             mosaic->width, drawn);
+    mosaic->n_tiles = drawn->is_applied ? PST_MOSAIC_TILES : 1;
+    if (!mosaic->behind->chain)
+        return drawn->is_applied;
+    if (!drawn->is_applied) /* tile 0 is the whole picture */
+        *drawn = (struct psti_mosaic){
+            .y = mosaic->height, .x = mosaic->width, .rows = {mosaic->row}};
+    *status = psti_loader_behind_draw(mosaic->behind, job->epoch, job->positions[0], mosaic->row,
+                                      err);
+    return *status == PST_OK;
+}
+
 enum pst_status psti_loader_mosaic(const pst_loader *loader, struct psti_loader_job *job,
                                    struct pst_error *err)
 {
     const struct psti_slot_field *slot = &loader->plan.slots[loader->mix.i_field];
     bool planar = loader->plan.fields[loader->mix.i_field].layout == PST_LAYOUT_CHW;
+    struct psti_loader_behind behind;
     struct psti_mosaic drawn;
     struct mosaic mosaic = {.loader = loader,
                             .job = job,
                             .n_rows = pst_batch_count(job->batch),
                             .height = (uint32_t)slot->shape[planar ? 1 : 0],
                             .width = (uint32_t)slot->shape[planar ? 2 : 1],
+                            .behind = &behind,
                             .drawn = &drawn};
     if (mosaic.n_rows == 0)
         return PST_OK;
-    enum pst_status status = look(&mosaic, err);
-    for (uint32_t row = 0; status == PST_OK && row < mosaic.n_rows; row++) {
-        mosaic.row = row;
-        psti_augment_mosaic_draw(&loader->mix.ways[0], loader->options.seed, job->epoch,
-                                 job->positions[0], row, mosaic.n_rows, mosaic.height, mosaic.width,
-                                 &drawn);
-        if (drawn.is_applied)
+    enum pst_status status =
+        psti_loader_behind_begin(&behind, loader, mosaic.height, mosaic.width, err);
+    if (status == PST_OK)
+        status = look(&mosaic, err);
+    for (; status == PST_OK && mosaic.row < mosaic.n_rows; mosaic.row++)
+        if (draw_row(&mosaic, &drawn, &status, err))
             status = place_row(&mosaic, err);
-    }
+    psti_loader_behind_end(&behind);
     return status;
 }
 
@@ -436,7 +533,7 @@ enum pst_status psti_loader_mosaic_open(pst_loader *loader, struct pst_error *er
                          plan->fields[i_image].field->name);
     for (uint32_t i = 0; i < plan->n_fields; i++) {
         const struct psti_slot_field *slot = &plan->slots[i], *image = &plan->slots[i_image];
-        if (!is_pixels(plan, i, i_image) || i == i_image)
+        if (!psti_loader_behind_moves(loader, i) || i == i_image)
             continue;
         uint32_t at = plan->fields[i].layout == PST_LAYOUT_CHW,
                  image_at = plan->fields[i_image].layout == PST_LAYOUT_CHW;
@@ -446,5 +543,12 @@ enum pst_status psti_loader_mosaic_open(pst_loader *loader, struct pst_error *er
                              "field '%s' follows a mosaic, and has another size than '%s'",
                              plan->fields[i].field->name, plan->fields[i_image].field->name);
     }
-    return PST_OK;
+    enum pst_status status = psti_loader_behind_open(loader, &loader->mix.ways[0], err);
+    loader->mix.ways[0].ops = NULL; /* the caller's */
+    const struct psti_slot_field *image = &plan->slots[i_image];
+    uint32_t at = plan->fields[i_image].layout == PST_LAYOUT_CHW;
+    return status == PST_OK
+               ? psti_loader_behind_check(loader, (uint32_t)image->shape[at],
+                                          (uint32_t)image->shape[at + 1], err)
+               : status;
 }

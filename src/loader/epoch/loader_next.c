@@ -38,6 +38,8 @@ static bool account(pst_loader *loader, struct psti_loader_job *job)
     stats->n_bad += job->n_bad;
     stats->n_replaced += job->n_replaced;
     stats->n_boxes_dropped += job->n_boxes_dropped;
+    if (job->n_unpaired)
+        psti_loader_fell_back(loader, PST_FALLBACK_PAIRS, job->n_unpaired);
     loader->epoch.n_bad += job->n_bad;
     for (uint32_t i = job->n_rows; i-- > 0 && job->positions[i] >= n;)
         stats->n_padded++;

@@ -241,6 +241,8 @@ static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_
     return status;
 }
 
+static const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+
 /* Writes what the derived array says of one view, or of the row's only tile. `draw` is that of the
  * pixels. */
 static void fill_derived_one(const struct psti_loader_plan_field *field,
@@ -262,6 +264,9 @@ static void fill_derived_one(const struct psti_loader_plan_field *field,
         memcpy(memory, (const int64_t[]){0, 0, draw->out_width, draw->out_height},
                4 * sizeof(int64_t));
         return;
+    case PSTI_LOADER_FILL_MOSAIC_GEOMETRY:
+        memcpy(memory, identity, sizeof identity);
+        return;
     default: /* TILE_INDEX */
         memcpy(memory, &sample, sizeof sample);
     }
@@ -270,7 +275,6 @@ static void fill_derived_one(const struct psti_loader_plan_field *field,
 /* Writes what is said of a tile that shows nothing. */
 static void fill_no_tile(const struct psti_loader_plan_field *field, void *memory, size_t nbytes)
 {
-    static const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
     const int64_t none = -1;
     memset(memory, 0, nbytes);
     if (field->fill == PSTI_LOADER_FILL_GEOMETRY)

@@ -92,7 +92,13 @@ def _mixes(value: Any) -> Any:
     ways = value if isinstance(value, Sequence) else [value]
     if any(type(way) is not getattr(_transforms, type(way).__name__, None) for way in ways):
         raise _NoPlainForm
-    return [{"mix": type(way).__name__, **_plain({f.name: getattr(way, f.name) for f in _given_of(way)})} for way in ways]
+    return [_way(way) for way in ways]
+
+
+def _way(way: Any) -> dict[str, Any]:
+    members = {field.name: getattr(way, field.name) for field in _given_of(way)}
+    behind = members.pop("transforms", ())  # of a Mosaic
+    return {"mix": type(way).__name__, **_plain(members), **({"transforms": _operations(behind)} if behind else {})}
 
 
 def _given_of(way: Any) -> list[dataclasses.Field[Any]]:
@@ -242,7 +248,8 @@ def _to_mix(way: Mapping[str, Any]) -> _transforms.Mix:
     name = str(way.get("mix"))
     if name not in known:
         raise ArgumentError(f"mix: no way {name!r}{_options.nearest(name, list(known))}")
-    made: _transforms.Mix = _made(f"mix {name}", known[name], {key: value for key, value in way.items() if key != "mix"})
+    members = {key: _to_operations(value) if key == "transforms" else value for key, value in way.items() if key != "mix"}
+    made: _transforms.Mix = _made(f"mix {name}", known[name], members)
     return made
 
 

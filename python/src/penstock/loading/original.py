@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["tiles_of", "to_original"]
 
 KINDS = ("boxes", "keypoints", "masks")
-_GEOMETRY, _SIZE, _TILES, _TILE = "_geometry", "_original_size", "_tiles", "_tile"
+_GEOMETRY, _SIZE, _TILES, _TILE, _BEHIND = "_geometry", "_original_size", "_tiles", "_tile", "_mosaic_geometry"
 
 
 def to_original(
@@ -123,8 +123,30 @@ def tiles_of(values: Any, batch: Mapping[str, Any], *, kind: str | None = None, 
 class _Place:
     """Where one row comes from: matrices (T, 3, 3), sizes (T, 2), and of a mosaic rectangles (T, 4)."""
 
-    def __init__(self, matrices: Floats, sizes: Any, rectangles: Any) -> None:
+    def __init__(self, matrices: Floats, sizes: Any, rectangles: Any, behind: Floats | None) -> None:
+        import numpy as np
+
         self.matrices, self.sizes, self.rectangles = matrices, sizes.tolist(), rectangles
+        self._before: Floats | None = None
+        if behind is not None and (behind != np.eye(3)).any():
+            self._before = np.linalg.inv(behind).astype(np.float64)
+
+    def on_mosaic(self, places: Floats) -> Floats:
+        """Takes places (..., 2) on the delivered picture to the mosaic, on which operations behind it worked."""
+        return places if self._before is None else _moved(places, self._before)
+
+    def tiles_at(self, places: Floats) -> Any:
+        """Returns the tiles at places (..., 2) on the delivered picture, int64: of a place that is on none, the nearest one."""
+        import numpy as np
+
+        at = self.on_mosaic(places)
+        n, edges = len(self.rectangles), (1,) * (at.ndim - 1)
+        low, high = (self.rectangles[:, part].reshape(n, *edges, 2) for part in (slice(0, 2), slice(2, 4)))
+        beyond = np.maximum(np.maximum(low - at, at - high), 0)
+        far = np.where((high > low).all(-1), np.nan_to_num(np.square(beyond).sum(-1), nan=np.inf), np.inf)
+        nearest = n - 1 - np.argmin(far[::-1], 0)
+        first = np.argmax((high > low).all(-1).reshape(n))  # of a place that is no number
+        return np.where(np.isfinite(far).any(0), nearest, first)
 
 
 class _Geometry:
@@ -154,9 +176,12 @@ class _Geometry:
         if self.rectangles is None:
             matrices, sizes = matrices[:, None], sizes[:, None]
         self._matrices, self._sizes = matrices.astype(np.float64), sizes
+        is_behind = self.rectangles is not None and name + _BEHIND in batch
+        self._behind = _host(batch[name + _BEHIND]).astype(np.float64) if is_behind else None
 
     def place(self, row: int) -> _Place:
-        return _Place(self._matrices[row], self._sizes[row], None if self.rectangles is None else self.rectangles[row])
+        rectangles, behind = (None if part is None else part[row] for part in (self.rectangles, self._behind))
+        return _Place(self._matrices[row], self._sizes[row], rectangles, behind)
 
     def own_tiles(self, values: Any) -> Any:
         """Returns the tiles that the batch states for one of its entries, or None."""
@@ -183,7 +208,7 @@ def _back(row: Any, kind: str, place: _Place, tile: int, clip: bool, fill: float
 
     matrix, size = place.matrices[tile], place.sizes[tile]
     if kind == "masks":
-        return _mask(row, matrix, size, fill, None if place.rectangles is None else place.rectangles[tile].tolist())
+        return _mask(row, place, tile, fill)
     if kind == "boxes":
         return _like(row, _boxes(_host(row), np.linalg.inv(matrix), size if clip else None))
     return _like(row, _points(_host(row), np.linalg.inv(matrix)))
@@ -230,15 +255,17 @@ def _tiles_of_row(row: Any, kind: str, place: _Place, given: Any) -> Any:
         raise ArgumentError(f"tiles are 0 to {len(place.matrices) - 1}, not {given.min()} to {given.max()}")
     found = given.astype(np.int64)
     if (found < 0).any():
-        found[found < 0] = _tiles_by_place(values[found < 0], kind, place.rectangles)
+        found[found < 0] = _tiles_by_place(values[found < 0], kind, place)
     return found
 
 
-def _tiles_by_place(values: Any, kind: str, rectangles: Any) -> Any:
+def _tiles_by_place(values: Any, kind: str, place: _Place) -> Any:
     import numpy as np
 
     if kind == "masks":
-        shown = [(values[:, y0:y1, x0:x1] != 0).sum((1, 2)) for x0, y0, x1, y1 in rectangles.tolist()]
+        rectangles = place.rectangles
+        tiles = place.tiles_at(np.stack(np.meshgrid(np.arange(values.shape[2]) + 0.5, np.arange(values.shape[1]) + 0.5), -1))
+        shown = [((values != 0) & (tiles == tile)).sum((1, 2)) for tile in range(len(rectangles))]
         return np.argmax(np.where((rectangles[:, 2:] > rectangles[:, :2]).all(-1), np.stack(shown, -1), -1), -1)
     values = values.astype(np.float64)
     if kind == "boxes":
@@ -247,12 +274,7 @@ def _tiles_by_place(values: Any, kind: str, rectangles: Any) -> Any:
         centres = values[..., :2]
     else:
         centres = _middles(values.reshape(len(values), -1, values.shape[-1]))
-    low, high = rectangles[:, None, :2], rectangles[:, None, 2:]
-    beyond = np.maximum(np.maximum(low - centres, centres - high), 0)
-    far = np.where((high > low).all(-1), np.nan_to_num(np.square(beyond).sum(-1), nan=np.inf), np.inf)
-    nearest = len(far) - 1 - np.argmin(far[::-1], 0)
-    first = np.argmax((high > low).all(-1)[:, 0])  # of a centre that is no number
-    return np.where(np.isfinite(far).any(0), nearest, first)
+    return place.tiles_at(centres)
 
 
 def _middles(points: Floats) -> Floats:
@@ -343,23 +365,31 @@ def _points(points: Any, inverse: Floats) -> Floats:
     return found
 
 
-def _mask(mask: Any, matrix: Floats, size: Sequence[int], fill: float, rectangle: Sequence[int] | None) -> Any:
-    """Asks, for each pixel of the original, which pixel of the mask shows its centre. `rectangle`: of the mask, the part that
-    shows the original, x0, y0, x1, y1; None: all of it."""
+def _within(places: Floats, rectangle: Sequence[int]) -> Any:
+    """True for places (..., 2) that lie in x0, y0, x1, y1."""
+    left, top, right, bottom = rectangle
+    x, y = places[..., 0], places[..., 1]
+    return (x >= left) & (x < right) & (y >= top) & (y < bottom)
+
+
+def _mask(mask: Any, place: _Place, tile: int, fill: float) -> Any:
+    """Asks, for each pixel of the original of a tile, which pixel of the mask shows its centre."""
     import numpy as np
 
+    matrix, size = place.matrices[tile], place.sizes[tile]
     height, width = mask.shape[-2:]
-    left, top, right, bottom = rectangle or (0, 0, width, height)
     x, y = np.arange(size[1]) + 0.5, np.arange(size[0]) + 0.5
     if matrix[0, 1] == matrix[1, 0] == matrix[2, 0] == matrix[2, 1] == 0:
-        at_x = (matrix[0, 0] * x + matrix[0, 2])[None, :] / matrix[2, 2]
-        at_y = (matrix[1, 1] * y + matrix[1, 2])[:, None] / matrix[2, 2]
+        x, y = (matrix[0, 0] * x + matrix[0, 2]) / matrix[2, 2], (matrix[1, 1] * y + matrix[1, 2]) / matrix[2, 2]
+        at = np.stack(np.meshgrid(x, y), -1)
     else:
-        places = _moved(np.stack(np.meshgrid(x, y), -1), matrix)
-        at_x, at_y = places[..., 0], places[..., 1]
-    is_shown = (at_x >= left) & (at_x < right) & (at_y >= top) & (at_y < bottom)
-    i_x = np.clip(np.nan_to_num(at_x), 0, width - 1).astype(np.int64)
-    i_y = np.clip(np.nan_to_num(at_y), 0, height - 1).astype(np.int64)
+        at = _moved(np.stack(np.meshgrid(x, y), -1), matrix)
+    is_shown = _within(at, (0, 0, width, height))
+    if place.rectangles is not None:
+        is_shown &= _within(place.on_mosaic(at), place.rectangles[tile].tolist())
+    at = np.nan_to_num(at)
+    i_x = np.clip(at[..., 0], 0, width - 1).astype(np.int64)
+    i_y = np.clip(at[..., 1], 0, height - 1).astype(np.int64)
     if not hasattr(mask, "detach"):
         found = np.asarray(mask)[..., i_y, i_x]
         found[..., ~is_shown] = fill

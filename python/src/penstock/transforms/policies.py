@@ -530,14 +530,23 @@ class Mosaic(Mix):
     quarter and dropped by ``min_area`` and ``min_visibility`` of the loader, with the rows of ``per_box``. ``p``: the part
     of the rows that become mosaics. ``centre``: the range of the point, as a part of the canvas. Change sizes before, with
     operations such as ``RandomResizedCrop``. It is the only way of a ``mix``, and leaves labels of images as they are.
+
+    ``transforms``: operations behind the mosaic, such as ``[RandomAffine(10, (0.1, 0.1), (0.5, 1.5)), RandomHorizontalFlip()]``.
+    They move the finished picture with its masks, boxes and keypoints, also in rows that become no mosaic. They keep the size,
+    so a crop or a resize among them ends with the size of the batch. They are for images that are delivered as uint8 or uint16,
+    and ``Normalize`` and ``RandomIoUCrop`` are not among them.
     """
 
     alpha: float = field(default=1.0, init=False, repr=False)
     num_classes: int | None = field(default=None, init=False, repr=False)
     p: float = 1.0
     centre: tuple[float, float] = (0.25, 0.75)
+    transforms: Sequence[Transform] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "transforms", tuple(chain("Mosaic", self.transforms)))
+        if any("audio" in part for op in self.transforms for part in op.parts()):
+            raise _fail(self, "transforms are operations on pictures, and one is on sound")
         if not isinstance(self.p, numbers.Real) or not 0 < float(self.p) <= 1:
             raise _fail(self, f"p is above 0, at most 1, not {self.p!r}")
         is_pair = isinstance(self.centre, Sequence) and len(self.centre) == 2
@@ -547,7 +556,7 @@ class Mosaic(Mix):
             raise _fail(self, f"centre is (lower, upper) within 0 to 1, not {self.centre!r}")
 
 
-def mixes(given: object) -> list[tuple[float, ...]]:
+def mixes(given: object) -> list[tuple[Any, ...]]:
     """Checks ``Loader(mix=...)``, one way or several, and returns tuples (number, alpha, ...) for the C library."""
     ways = [given] if isinstance(given, Mix) else given
     if not isinstance(ways, Sequence) or not 1 <= len(ways) <= 4 or not all(type(way) in (MixUp, CutMix, Mosaic) for way in ways):
@@ -555,7 +564,8 @@ def mixes(given: object) -> list[tuple[float, ...]]:
     if any(isinstance(way, Mosaic) for way in ways):
         if len(ways) > 1:
             raise ArgumentError(f"mix is one Mosaic, or other ways, not {given!r}")
-        return [(3, 1.0, float(ways[0].p), float(ways[0].centre[0]), float(ways[0].centre[1]))]
+        behind = [part for op in ways[0].transforms for part in op.parts()]
+        return [(3, 1.0, float(ways[0].p), float(ways[0].centre[0]), float(ways[0].centre[1]), behind)]
     if len({way.num_classes for way in ways}) > 1:
         raise ArgumentError(f"all of mix have the same num_classes, not {given!r}")
     return [(1 if isinstance(way, MixUp) else 2, float(way.alpha)) for way in ways]
