@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Lets mlcroissant, MLCommons' own library, validate and read the metadata that Penstock writes, and compares what both read.
+Then it packs both by that metadata, and compares each sample with the one that the metadata was written of.
 
     scripts/check_croissant.py [BUILD]
 
@@ -54,6 +55,35 @@ write_croissant(root / "set.pst", root / "set.json", name="set", description="ma
 for name, record_set in (("folder/croissant.json", "samples"), ("set.json", "samples")):
     ps.pack(root / name, root / ("again-" + Path(name).stem), croissant=True, record_set=record_set)
 """
+COMPARE = """
+import json, sys, numpy as np, penstock as ps
+from pathlib import Path
+root = Path(sys.argv[1])
+
+def value_of(data, i, name, packed):
+    if data.fields[name].type == "image":
+        return data.read(i, name, original=packed)
+    if name == "more":  # Croissant has JSON as text
+        return json.dumps(json.loads(data[i][name]) if packed else data[i][name])
+    return json.dumps(np.asarray(data[i][name]).tolist() if hasattr(data[i][name], "shape") else data[i][name])
+
+def compare(source, again, names):
+    source, again = ps.Dataset(root / source), ps.Dataset(root / again)
+    if len(source) != len(again) or not len(source):
+        sys.exit(f"{again.path} has {len(again)} samples, and {source.path} {len(source)}")
+    if source.class_names("label") != again.class_names("label"):
+        sys.exit(f"{again.path} has the classes {again.class_names('label')}, and not {source.class_names('label')}")
+    for i in range(len(source)):
+        found = [("name", source.name(i), again.name(i))]
+        found += [(name, value_of(source, i, name, False), value_of(again, i, name, True)) for name in names]
+        for name, wanted, got in found:
+            if wanted != got:
+                sys.exit(f"{again.path}, sample {i}: {name} is {got[:200]!r}, and not {wanted[:200]!r}")
+    print(f"{again.path}: {len(again)} samples as they were")
+
+compare("folder/photos", "again-croissant", ["image", "label"])
+compare("set.pst", "again-set", ["label", "split", "score", "boxes", "labels", "grid", "more"])
+"""
 
 
 def run(command: list[str]) -> str:
@@ -77,6 +107,7 @@ def main() -> int:
         sys.exit(f"croissant: mlcroissant {problem}")
     with tempfile.TemporaryDirectory() as place:
         run([sys.executable, "-c", MAKE, place, str(ROOT / "python" / "tests")])
+        run([sys.executable, "-c", COMPARE, place])
 
         def read(name: str) -> dict:
             out = run([str(python), "-c", READ, f"{place}/{name}"])
@@ -97,7 +128,7 @@ def main() -> int:
         names = [row["label_classes/name"] for row in packed["records"]["label_classes"]]
         if names != ["ant", "bee"]:
             sys.exit(f"croissant: classes: {names}")
-    print("croissant: mlcroissant validates and reads what Penstock writes")
+    print("croissant: mlcroissant validates and reads what Penstock writes, and Penstock packs the same by it")
     return 0
 
 
