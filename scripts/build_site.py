@@ -135,11 +135,15 @@ def heading(text: str, mark: str) -> str:
 
 # The Python reference --------------------------------------------------------------------------------
 
+OF_BASES = {"Loader": "LikeDataLoader"}  # classes with members in bases that have no page: up to this one, which is left out
+
 
 def python_object(module: str, name: python_names.Name) -> str:
     """A directive for a name. The index has a name of the package that a module's page has, too, from there."""
     whole = ".".join(filter(None, ("penstock", module, name.name)))
     options = "   :members:\n" if name.kind == "class" else ""
+    if name.name in OF_BASES:
+        options += f"   :inherited-members: {OF_BASES[name.name]}\n"
     if module == "errors":
         options += "   :show-inheritance:\n"
     if not module and has_page(name):
