@@ -12,7 +12,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -20,6 +19,7 @@ from torch import nn
 
 import penstock as ps
 from penstock import transforms as T
+from penstock.demo import one_epoch
 
 HERE = Path(__file__).parent
 PHOTOGRAPHS = HERE / "photographs"
@@ -82,32 +82,22 @@ def train(dataset: ps.Dataset, epochs: int, plan: Path) -> tuple[nn.Module, list
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, epochs * (len(dataset) // 32))
     loss_of = nn.CrossEntropyLoss()
     reads = []
-    print("epoch  loss   accuracy  images/s  waited for data   read from storage")
+
+    def step(batch: dict) -> tuple[float, int]:
+        logits = model(batch["image"])
+        loss = loss_of(logits, batch["label"])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        return loss.item(), int((logits.argmax(1) == batch["label"]).sum())
+
     with loader_of(dataset, seed=1, shuffle=True, cache="100%", plan=plan) as loader:
-        for epoch in range(epochs):
+        for number in range(epochs):
             before = loader.stats()["storage"]["nbytes_read"]
-            losses, right, images, waited, begun = [], 0, 0, 0.0, time.perf_counter()
-            batches = iter(loader)
-            while True:
-                asked = time.perf_counter()
-                batch = next(batches, None)
-                waited += time.perf_counter() - asked
-                if batch is None:
-                    break
-                logits = model(batch["image"])
-                loss = loss_of(logits, batch["label"])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                schedule.step()
-                losses.append(loss.item())
-                right += int((logits.argmax(1) == batch["label"]).sum())
-                images += len(batch["label"])
-            wall = time.perf_counter() - begun
+            epoch = one_epoch(loader, step)
             reads.append(loader.stats()["storage"]["nbytes_read"] - before)
-            print(f"{epoch:5d}  {sum(losses) / len(losses):5.2f}  {right / images:8.1%}  {images / wall:8.0f}  "
-                  f"{waited / wall:5.1%} of the time"
-                  f"  {reads[-1] / 2**20:9.1f} MiB")
+            print(f"epoch {number:2d}  {epoch}  read from storage {reads[-1] / 2**20:5.1f} MiB")
         use, tiers = loader.stats()["cache"], loader.stats()["tiers"]
         print(f"the cache holds {use['items']} items in {use['used'] / 2**20:.1f} MiB: {tiers['storage']['hits']} items came from "
               f"storage, in the first epoch, and {tiers['memory']['hits']} from the cache, in the others")

@@ -15,10 +15,10 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import penstock as ps
 
@@ -85,11 +85,9 @@ class _Model:
         import numpy as np
 
         self.weights = np.zeros((3 * _CELLS * _CELLS + 1, len(CLASSES)))
-        self.losses: list[float] = []
-        self.n_right = 0
 
-    def step(self, batch: Any) -> None:
-        """Learns from one batch."""
+    def step(self, batch: Any) -> tuple[float, int]:
+        """Learns from one batch. Returns its loss, and how many images were right."""
         import numpy as np
 
         images, labels = batch["image"], batch["label"]
@@ -100,10 +98,43 @@ class _Model:
         shares = np.exp(scores - scores.max(1, keepdims=True))
         shares /= shares.sum(1, keepdims=True)
         rows = np.arange(n)
-        self.losses.append(float(-np.log(shares[rows, labels] + 1e-12).mean()))
-        self.n_right += int((shares.argmax(1) == labels).sum())
+        loss, right = float(-np.log(shares[rows, labels] + 1e-12).mean()), int((shares.argmax(1) == labels).sum())
         shares[rows, labels] -= 1
         self.weights -= 0.02 / n * inputs.T @ shares
+        return loss, right
+
+
+class Epoch(NamedTuple):
+    """What one epoch of a training was like."""
+
+    loss: float
+    accuracy: float
+    rate: float  # images per second
+    waited: float  # the part of the time that went by waiting for batches
+
+    def __str__(self) -> str:
+        return (
+            f"loss {self.loss:5.2f}  accuracy {self.accuracy:6.1%}  {self.rate:6.0f} images/s"
+            f"  waited for data {self.waited:4.0%} of the time"
+        )
+
+
+def one_epoch(loader: ps.Loader, step: Callable[[Any], tuple[float, int]]) -> Epoch:
+    """Trains one epoch: `step` learns from a batch, and returns its loss and how many images were right."""
+    losses: list[float] = []
+    n_right, images, waited, begun = 0, 0, 0.0, time.perf_counter()
+    batches = iter(loader)
+    while True:
+        asked = time.perf_counter()
+        batch = next(batches, None)
+        waited += time.perf_counter() - asked
+        if batch is None:
+            break
+        loss, right = step(batch)
+        losses.append(loss)
+        n_right, images = n_right + right, images + len(batch["label"])
+    wall = time.perf_counter() - begun
+    return Epoch(sum(losses) / len(losses), n_right / images, images / wall, waited / wall)
 
 
 def _loader(data: Path, plan: Path | None = None) -> ps.Loader:
@@ -115,24 +146,10 @@ def _train(name: str, data: Path, epochs: int, plan: Path | None) -> float:
     """Trains some epochs and prints a line for each. Returns the images/s of the fastest one."""
     model, fastest = _Model(), 0.0
     with _loader(data, plan) as loader:
-        for epoch in range(epochs):
-            model.losses, model.n_right, images, waited, begun = [], 0, 0, 0.0, time.perf_counter()
-            batches = iter(loader)
-            while True:
-                asked = time.perf_counter()
-                batch = next(batches, None)
-                waited += time.perf_counter() - asked
-                if batch is None:
-                    break
-                model.step(batch)
-                images += len(batch["label"])
-            wall = time.perf_counter() - begun
-            fastest = max(fastest, images / wall)
-            loss = sum(model.losses) / len(model.losses)
-            _say(
-                f"  {name:6}  epoch {epoch}  loss {loss:4.2f}  accuracy {model.n_right / images:4.0%}"
-                f"  {images / wall:6.0f} images/s  waited for data {waited / wall:4.0%} of the time"
-            )
+        for number in range(epochs):
+            epoch = one_epoch(loader, model.step)
+            fastest = max(fastest, epoch.rate)
+            _say(f"  {name:6}  epoch {number}  {epoch}")
     return fastest
 
 
