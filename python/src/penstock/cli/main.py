@@ -205,8 +205,20 @@ def _fix_paths(given: argparse.Namespace) -> None:
             setattr(given, name, os.path.abspath(path))
 
 
-def _how_many(given: argparse.Namespace, count: int) -> int:
-    return count if given.accelerators is None else given.accelerators
+def _accelerator(given: argparse.Namespace) -> tuple[Any, int]:
+    """Returns the accelerator that is given, a name, a rate or None, and how many of them there are."""
+    count, name = accelerators.split_count(given.name) if given.name else (1, None)
+    return name or given.rate, count if given.accelerators is None else given.accelerators
+
+
+def _sayer(verb: str, given: argparse.Namespace) -> Callable[[str], Any]:
+    """Returns what tells the progress of a verb on stderr, or nothing if that shall be quiet."""
+
+    def say(line: str) -> None:
+        if not given.quiet:
+            print(f"penstock: {verb}: {line}", file=sys.stderr)
+
+    return say
 
 
 def _need_torch(python: str) -> None:
@@ -230,7 +242,7 @@ def _analyze(arguments: Sequence[str]) -> str:
     _fix_paths(given)
     if (given.data is None) == (given.command is None):
         parser.error("DATA or --command is expected, and not both")
-    say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: analyze: {line}", file=sys.stderr))
+    say = _sayer("analyze", given)
     _outputs_of("analyze", given, "out", "html")
     machine = None if given.machine is None else load_machine(given.machine)
     if given.command is not None:
@@ -248,8 +260,7 @@ def _analyze(arguments: Sequence[str]) -> str:
 def _of_data(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
     from ..stalls.measure.run import analyze
 
-    count, name = accelerators.split_count(given.name) if given.name else (1, None)
-    accelerator = name or given.rate
+    accelerator, count = _accelerator(given)
     forms, making = _forms(given.forms), _usual_of(given, accelerator)
     step = function_of(given.train) if given.train else None
     return analyze(
@@ -257,7 +268,7 @@ def _of_data(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
         step,
         budget=given.budget,
         accelerator=accelerator,
-        accelerators=_how_many(given, count),
+        accelerators=count,
         forms=forms,
         wait_quiet=given.wait_quiet,
         progress=say,
@@ -289,7 +300,7 @@ def _of_command(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
             "PENSTOCK_ANALYZE_FINISH": "1" if given.finish else "0",
             "PENSTOCK_ANALYZE_SKIP": str(given.skip),
             "PENSTOCK_ANALYZE_QUIET": "1" if given.quiet else "0",
-            "PENSTOCK_ANALYZE_ACCELERATORS": str(_how_many(given, 1)),
+            "PENSTOCK_ANALYZE_ACCELERATORS": str(1 if given.accelerators is None else given.accelerators),
         }
         if forms is not None:
             environment["PENSTOCK_ANALYZE_FORMS"] = ",".join(forms)
@@ -474,9 +485,8 @@ def _plan_verb(arguments: Sequence[str]) -> str:
     parser = _plan_parser()
     given = parser.parse(arguments)
     _fix_paths(given)
-    say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: plan: {line}", file=sys.stderr))
-    count, name = accelerators.split_count(given.name) if given.name else (1, None)
-    accelerator = name or given.rate
+    say = _sayer("plan", given)
+    accelerator, count = _accelerator(given)
     _outputs_of("plan", given, "out")
     forms = _forms(given.forms)
     solver.require()
@@ -503,7 +513,7 @@ def _plan_verb(arguments: Sequence[str]) -> str:
         training_size=given.training_size,
         machines=example() if given.machines == "example" else given.machines,
         accelerator=accelerator,
-        accelerators=_how_many(given, count),
+        accelerators=count,
         budget=given.budget,
         wait_quiet=given.wait_quiet,
         layout=not given.no_layout,
@@ -563,9 +573,8 @@ def _tune_verb(arguments: Sequence[str]) -> str:
 
     given = _tune_parser().parse(arguments)
     _fix_paths(given)
-    say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: tune: {line}", file=sys.stderr))
-    count, name = accelerators.split_count(given.name) if given.name else (1, None)
-    accelerator = name or given.rate
+    say = _sayer("tune", given)
+    accelerator, count = _accelerator(given)
     ask = _asks(given)
     _outputs_of("tune", given, "plan", "report")
     solver.require()
@@ -580,7 +589,7 @@ def _tune_verb(arguments: Sequence[str]) -> str:
         budget=given.budget,
         wait_quiet=given.wait_quiet,
         accelerator=accelerator,
-        accelerators=_how_many(given, count),
+        accelerators=count,
         plan_file=given.plan,
         report_file=given.report,
         progress=say,
