@@ -6,7 +6,7 @@
 Writes the tars into FOLDER (1 KiB for each sample: a header, 8 bytes, padding), or takes those that are there. Then two processes
 open the folder, one after another: the first makes the index. Prints a line of JSON for each: seconds, peak memory above that of
 the interpreter with the package (VmHWM, mapped pages of the index that were read among it), microseconds of a random sample; then
-the index's bytes for each sample of one item, with and without its name and the place of the name. Needs a Python with Penstock.
+the index's bytes for each sample of one item, with its name and without. Needs a Python with Penstock.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ found["read_us"] = (time.perf_counter() - begun) * 1e4
 print(json.dumps(found))
 """
 
-# An index holds the 8 bytes of a sample's name, and 8 bytes that say where the name lies.
-NAME_NBYTES = 16
+NAME_NBYTES = 8  # of a sample: its number; where the name lies counts as the index's own bytes
 
 
 def members(first: int, n: int) -> Iterator[bytes]:

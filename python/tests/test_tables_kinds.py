@@ -249,11 +249,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def log_of(path: Path) -> str:
-    """What the log says when a data set is opened for the first time."""
+    """What the log says when a data set is opened for the first time. Its index is removed behind that."""
     code = "import sys, penstock as ps; ps.Dataset(sys.argv[1])"
     environment = {**os.environ, "PENSTOCK_LOG_LEVEL": "warning"}
     done = subprocess.run([sys.executable, "-c", code, path], check=True, capture_output=True, text=True, env=environment)
-    shutil.rmtree(path.parent / ".penstock")
+    shutil.rmtree((path if path.is_dir() else path.parent) / ".penstock")
     return done.stderr
 
 
@@ -292,6 +292,23 @@ def test_an_index_of_mxnet_is_compared_with_its_file(tmp_path: Path):
     idx.write_bytes(good)  # it decides nothing: the saved index counts on
     assert ps.Dataset(rec).samples_identity == identity
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / ".penstock").iterdir()} == made
+
+
+def test_an_index_of_another_version_is_made_anew_without_a_word(tmp_path: Path) -> None:
+    rec = tmp_path / "whole.rec"
+    shutil.copyfile(GOLDEN / "recordio/whole.rec", rec)
+    with ps.Dataset(rec) as ds:
+        wanted = ds.bytes_identity, ds.samples_identity, [ds.name(i) for i in range(len(ds))]
+    index = next((tmp_path / ".penstock").glob("*.index"))
+    new = index.read_bytes()
+    for major in (2, 99):
+        index.write_bytes(new[:8] + major.to_bytes(2, "little") + new[10:])
+        code = "import sys, penstock as ps; ps.Dataset(sys.argv[1])"
+        done = subprocess.run([sys.executable, "-c", code, rec], check=True, capture_output=True, text=True,
+                              env={**os.environ, "PENSTOCK_LOG_LEVEL": "warning"})
+        assert done.stderr == "" and index.read_bytes() == new
+    with ps.Dataset(rec) as ds:
+        assert (ds.bytes_identity, ds.samples_identity, [ds.name(i) for i in range(len(ds))]) == wanted
 
 
 def test_verbs(kind: Kind, table: Path, tmp_path: Path) -> None:

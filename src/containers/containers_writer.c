@@ -68,8 +68,8 @@ static enum pst_status grow(const struct psti_containers_writer *writer, uint64_
 
 static struct psti_output *output_of(struct psti_containers_writer *writer, int i)
 {
-    struct psti_output *all[] = {&writer->names, &writer->name_offsets, &writer->values,
-                                 &writer->files, &writer->paths,        &writer->pages};
+    struct psti_output *all[] = {&writer->names, &writer->groups, &writer->values,
+                                 &writer->files, &writer->paths,  &writer->pages};
     return i < (int)(sizeof all / sizeof all[0]) ? all[i] : NULL;
 }
 
@@ -404,9 +404,10 @@ static enum pst_status put_item(struct psti_containers_writer *writer,
     if (status != PST_OK)
         return status;
     column->has_crcs |= item.place == PSTI_CONTAINER_IN_FILE && item.sum != 0;
+    column->has_forms |= item.place == PSTI_CONTAINER_IN_PAGE || item.coding != PST_CODING_STORED;
     if (item.nbytes > column->max_item_nbytes)
         column->max_item_nbytes = item.nbytes;
-    psti_format_print_container_item(&item, row);
+    psti_format_print_container_item(&item, row, sizeof row);
     if (column->field.type == PST_FIELD_ARRAY)
         status = put_shape(writer, column, value, name, err);
     return status == PST_OK ? psti_output_append(&column->rows, row, sizeof row, err) : status;
@@ -454,13 +455,26 @@ static enum pst_status put_nothing(struct psti_containers_writer *writer, uint32
     return status;
 }
 
+static enum pst_status put_name(struct psti_containers_writer *writer, const char *name,
+                                size_t nbytes, struct pst_error *err)
+{
+    uint64_t start = writer->names_nbytes;
+    writer->names_nbytes += nbytes;
+    psti_hash_pair_update(&writer->bytes, name, nbytes + 1);
+    psti_format_put_container_name(writer->group, writer->n_samples, start, writer->names_nbytes);
+    enum pst_status status = psti_output_append(&writer->names, name, nbytes + 1, err);
+    bool is_full = (writer->n_samples + 1) % PSTI_CONTAINER_GROUP_NAMES == 0;
+    return status == PST_OK && is_full
+               ? psti_output_append(&writer->groups, writer->group, sizeof writer->group, err)
+               : status;
+}
+
 enum pst_status psti_containers_writer_sample(struct psti_containers_writer *writer,
                                               const char *name,
                                               const struct psti_container_value *values, uint32_t n,
                                               struct pst_error *err)
 {
     const struct psti_container_value *of[PST_MAX_FIELDS] = {NULL};
-    uint8_t offset[8];
     size_t nbytes = strlen(name);
     const char *problem = psti_format_name_problem(name, nbytes);
     if (problem != NULL)
@@ -471,17 +485,12 @@ enum pst_status psti_containers_writer_sample(struct psti_containers_writer *wri
         return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "a sample lies in no file");
     for (uint32_t i = 0; i < n; i++)
         of[values[i].i_field] = &values[i];
-    psti_hash_pair_update(&writer->bytes, name, nbytes + 1);
-    psti_store_u64(offset, writer->names_nbytes);
-    enum pst_status status = psti_output_append(&writer->name_offsets, offset, sizeof offset, err);
-    if (status == PST_OK)
-        status = psti_output_append(&writer->names, name, nbytes + 1, err);
+    enum pst_status status = put_name(writer, name, nbytes, err);
     for (uint32_t i = 0; status == PST_OK && i < writer->n_fields; i++)
         status =
             of[i] != NULL ? put_value(writer, of[i], name, err) : put_nothing(writer, i, name, err);
     if (writer->n_samples == 0)
         snprintf(writer->first_name, sizeof writer->first_name, "%s", name);
-    writer->names_nbytes += nbytes + 1;
     writer->n_samples++;
     return status;
 }

@@ -19,11 +19,18 @@
 #include <unistd.h>
 
 #define ROOM "containers"
-enum { COPY_NBYTES = 1 << 18 };
+/* Of a piece that is copied: a multiple of an item, too. */
+enum { COPY_NBYTES = PSTI_CONTAINER_ITEM_NBYTES << 13 };
 
-/* Copies the first `nbytes` of a column; what was never written reads as zeros. */
-static enum pst_status copy(struct psti_output *from, uint64_t nbytes, struct psti_block_output *to,
-                            uint8_t *piece, struct pst_error *err)
+/* What is done to a piece before it is put. Returns the bytes that are left. */
+typedef size_t change_piece(uint8_t *piece, size_t nbytes);
+
+/* Copies the first `nbytes` of a column; what was never written reads as zeros. hash, change: NULL,
+ * or what gets the bytes of the column, and what changes them behind that. */
+static enum pst_status copy_changed(struct psti_output *from, uint64_t nbytes,
+                                    struct psti_hash_pair *hash, change_piece *change,
+                                    struct psti_block_output *to, uint8_t *piece,
+                                    struct pst_error *err)
 {
     enum pst_status status = from->fd < 0 ? PST_OK : psti_output_flush(from, err);
     for (uint64_t at = 0; status == PST_OK && at < nbytes;) {
@@ -33,10 +40,36 @@ static enum pst_status copy(struct psti_output *from, uint64_t nbytes, struct ps
             return psti_fail_os(err, errno, ROOM, from->path, (int64_t)at,
                                 "cannot read a column of the index back");
         memset(piece + got, 0, n - (size_t)got);
-        status = psti_blocks_put(to, piece, n, err);
+        if (hash != NULL)
+            psti_hash_pair_update(hash, piece, n);
+        status = psti_blocks_put(to, piece, change != NULL ? change(piece, n) : n, err);
         at += n;
     }
     return status;
+}
+
+static enum pst_status copy(struct psti_output *from, uint64_t nbytes, struct psti_block_output *to,
+                            uint8_t *piece, struct pst_error *err)
+{
+    return copy_changed(from, nbytes, NULL, NULL, to, piece, err);
+}
+
+/* Takes the NULs out of names. */
+static size_t join_names(uint8_t *piece, size_t nbytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < nbytes; i++) {
+        piece[n] = piece[i];
+        n += piece[i] != 0;
+    }
+    return n;
+}
+
+static size_t shorten(uint8_t *piece, size_t nbytes)
+{
+    size_t n = nbytes / PSTI_CONTAINER_ITEM_NBYTES;
+    psti_format_shorten_container_items(piece, n);
+    return n * PSTI_CONTAINER_PLAIN_NBYTES;
 }
 
 static bool lacks_values(const struct psti_containers_writer *writer,
@@ -99,6 +132,9 @@ static void state_fields(struct psti_containers_writer *writer, struct psti_cont
         struct psti_writer_column *column = &writer->columns[i];
         fields[i] = (struct psti_container_field){
             .field = column->field,
+            .row_nbytes = psti_format_has_items(column->field.type) && !column->has_forms
+                              ? PSTI_CONTAINER_PLAIN_NBYTES
+                              : (uint32_t)psti_containers_row_nbytes(&column->field),
             .max_item_nbytes = column->max_item_nbytes,
             .max_decoded_nbytes = column->max_decoded_nbytes,
             .sums = column->has_crcs ? PSTI_CONTAINER_SUMS_CRC : PSTI_CONTAINER_SUMS_SOME};
@@ -129,19 +165,19 @@ static enum pst_status put_columns(struct psti_containers_writer *writer,
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
         struct psti_writer_column *column = &writer->columns[i];
+        bool has_items = psti_format_has_items(column->field.type);
+        bool is_short = fields[i].row_nbytes == PSTI_CONTAINER_PLAIN_NBYTES;
         status = psti_blocks_pad_to(to, fields[i].column_offset, err);
-        if (!psti_format_has_items(column->field.type)) {
+        if (!has_items) {
             bool is_named = fields[i].classes_nbytes > 0;
             psti_format_samples_field(samples, &column->field,
                                       is_named ? column->field.n_classes : 0);
             psti_hash_pair_update(samples, column->classes, is_named ? column->classes_nbytes : 0);
-            to->hash = samples;
         }
         if (status == PST_OK)
-            status =
-                copy(&column->rows, writer->n_samples * psti_containers_row_nbytes(&column->field),
-                     to, piece, err);
-        to->hash = NULL;
+            status = copy_changed(
+                &column->rows, writer->n_samples * psti_containers_row_nbytes(&column->field),
+                has_items ? NULL : samples, is_short ? shorten : NULL, to, piece, err);
         if (status == PST_OK && fields[i].n_dims > 0)
             status = psti_blocks_pad_to(to, fields[i].shapes_offset, err);
         if (status == PST_OK && fields[i].n_dims > 0)
@@ -149,7 +185,7 @@ static enum pst_status put_columns(struct psti_containers_writer *writer,
                 copy(&column->shapes, writer->n_samples * 4 * fields[i].n_dims, to, piece, err);
     }
     if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->name_offsets_offset, err);
+        status = psti_blocks_pad_to(to, header->groups_offset, err);
     return status;
 }
 
@@ -178,6 +214,25 @@ static enum pst_status put_classes(struct psti_containers_writer *writer,
     return status;
 }
 
+/* Writes the names, and where each ends. Their NULs enter the identity of the samples only. */
+static enum pst_status put_names(struct psti_containers_writer *writer,
+                                 const struct psti_container_header *header,
+                                 struct psti_block_output *to, struct psti_hash_pair *samples,
+                                 uint8_t *piece, struct pst_error *err)
+{
+    uint64_t n_full = writer->n_samples / PSTI_CONTAINER_GROUP_NAMES;
+    enum pst_status status =
+        copy(&writer->groups, n_full * PSTI_CONTAINER_GROUP_NBYTES, to, piece, err);
+    if (status == PST_OK && n_full < psti_format_container_n_groups(writer->n_samples))
+        status = psti_blocks_put(to, writer->group, sizeof writer->group, err);
+    if (status == PST_OK)
+        status = psti_blocks_pad_to(to, header->names_offset, err);
+    psti_format_samples_names(samples);
+    return status == PST_OK ? copy_changed(&writer->names, writer->names_nbytes + writer->n_samples,
+                                           samples, join_names, to, piece, err)
+                            : status;
+}
+
 static enum pst_status put_notices(const struct psti_containers_writer *writer,
                                    const struct psti_container_header *header,
                                    struct psti_block_output *to, struct pst_error *err)
@@ -198,7 +253,7 @@ static enum pst_status put_payload(struct psti_containers_writer *writer,
                                    struct pst_error *err)
 {
     struct psti_hash_pair samples;
-    uint8_t printed[PSTI_INDEX_FIELD_NBYTES], end[8];
+    uint8_t printed[PSTI_INDEX_FIELD_NBYTES];
     enum pst_status status = PST_OK;
     psti_format_samples_begin(&samples, writer->n_samples);
     for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
@@ -222,18 +277,8 @@ static enum pst_status put_payload(struct psti_containers_writer *writer,
         status = copy(&writer->pages, writer->n_pages * PSTI_CONTAINER_PAGE_NBYTES, to, piece, err);
     if (status == PST_OK)
         status = put_columns(writer, header, fields, to, &samples, piece, err);
-    psti_store_u64(end, writer->names_nbytes);
     if (status == PST_OK)
-        status = copy(&writer->name_offsets, 8 * writer->n_samples, to, piece, err);
-    if (status == PST_OK)
-        status = psti_blocks_put(to, end, sizeof end, err);
-    if (status == PST_OK)
-        status = psti_blocks_pad_to(to, header->names_offset, err);
-    psti_format_samples_names(&samples);
-    to->hash = &samples;
-    if (status == PST_OK)
-        status = copy(&writer->names, writer->names_nbytes, to, piece, err);
-    to->hash = NULL;
+        status = put_names(writer, header, to, &samples, piece, err);
     psti_hash_pair_end(&samples, header->samples);
     if (status == PST_OK)
         status = psti_blocks_pad_to(to, header->values_offset, err);

@@ -19,8 +19,9 @@ struct psti_writer_column {
     uint32_t shape[PST_MAX_NDIM]; /* of the first value */
     bool shapes_differ;
     bool is_optional; /* psti_containers_writer_optional */
-    bool has_crcs; /* some items have the sum that their container states */
-    char *classes; /* names, each with its NUL; NULL: none */
+    bool has_crcs;    /* some items have the sum that their container states */
+    bool has_forms;   /* some items have a coding or a page */
+    char *classes;    /* names, each with its NUL; NULL: none */
     size_t classes_nbytes;
 };
 
@@ -35,10 +36,11 @@ struct psti_containers_writer {
     uint64_t n_samples;
     uint32_t n_fields, n_files;
     uint64_t names_nbytes, values_nbytes, paths_nbytes;
-    struct psti_output names, name_offsets, values, files, paths, pages;
-    uint64_t file_nbytes;                     /* of the current file */
-    uint64_t n_pages, first_page;             /* of all files; of the current one */
-    struct psti_writer_page_size *page_sizes; /* [n_pages - first_page], of the current file */
+    struct psti_output names, groups, values, files, paths, pages;
+    uint8_t group[PSTI_CONTAINER_GROUP_NBYTES]; /* of the last names, until it is full */
+    uint64_t file_nbytes;                       /* of the current file */
+    uint64_t n_pages, first_page;               /* of all files; of the current one */
+    struct psti_writer_page_size *page_sizes;   /* [n_pages - first_page], of the current file */
     size_t page_capacity;
     uint32_t codings;
     struct psti_writer_column columns[PST_MAX_FIELDS];
@@ -49,7 +51,7 @@ struct psti_containers_writer {
     struct psti_notices notices;
 };
 
-/* Bytes of one sample in the column of a field. */
+/* Bytes of one sample in the column of a field, while it grows. */
 static inline uint64_t psti_containers_row_nbytes(const struct pst_field *field)
 {
     return psti_format_has_items(field->type) ? PSTI_CONTAINER_ITEM_NBYTES : 8;

@@ -91,11 +91,24 @@ static enum pst_status container_sample_name(const pst_dataset *dataset, uint64_
                                              char *name, struct pst_error *err)
 {
     const struct container_dataset *self = self_of(dataset);
-    const struct psti_blocks_names names = {self->header.name_offsets_offset,
-                                            self->header.names_offset, self->header.names_nbytes};
-    struct psti_blocks *blocks = (struct psti_blocks *)&self->blocks;
-    enum pst_status status = psti_dataset_blocks_name(blocks, &names, sample, name, err);
-    return status == PST_OK ? PST_OK : in_blocks(self, status, err);
+    uint64_t at = self->header.groups_offset +
+                  sample / PSTI_CONTAINER_GROUP_NAMES * PSTI_CONTAINER_GROUP_NBYTES;
+    uint8_t group[PSTI_CONTAINER_GROUP_NBYTES];
+    uint64_t start;
+    size_t nbytes;
+    enum pst_status status = get(self, at, sizeof group, group, err);
+    if (status != PST_OK)
+        return status;
+    if (!psti_format_container_name(group, sample, self->header.names_nbytes, &start, &nbytes))
+        return corrupt(self, at, "the index places a name outside of its names", err);
+    status = get(self, self->header.names_offset + start, nbytes, name, err);
+    if (status != PST_OK)
+        return status;
+    name[nbytes] = '\0';
+    return psti_format_name_problem(name, nbytes) == NULL
+               ? PST_OK
+               : corrupt(self, self->header.names_offset + start,
+                         "the index holds an impossible name", err);
 }
 
 /* The file in which a sample lies: the last one that begins at or before it. Files without samples
@@ -193,12 +206,13 @@ static const char *found_problem(const struct container_dataset *self, uint32_t 
 static enum pst_status find_item(const struct container_dataset *self, uint64_t sample,
                                  uint32_t i_field, struct found *found, struct pst_error *err)
 {
-    uint64_t at = self->fields[i_field].column_offset + sample * PSTI_CONTAINER_ITEM_NBYTES;
+    const struct psti_container_field *field = &self->fields[i_field];
+    uint64_t at = field->column_offset + sample * field->row_nbytes;
     uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
-    enum pst_status status = get(self, at, sizeof row, row, err);
+    enum pst_status status = get(self, at, field->row_nbytes, row, err);
     if (status != PST_OK)
         return status;
-    psti_format_parse_container_item(row, &found->item);
+    psti_format_parse_container_item(row, field->row_nbytes, &found->item);
     if (found->item.place == PSTI_CONTAINER_MISSING)
         return PST_OK;
     found->i_file = file_of(self, sample);
@@ -345,9 +359,10 @@ const char *psti_dataset_container_folder(const pst_dataset *dataset)
     return self_of(dataset)->folder;
 }
 
-uint64_t psti_dataset_container_column(const pst_dataset *dataset, uint32_t i_field)
+const struct psti_container_field *psti_dataset_container_field(const pst_dataset *dataset,
+                                                                uint32_t i_field)
 {
-    return self_of(dataset)->fields[i_field].column_offset;
+    return &self_of(dataset)->fields[i_field];
 }
 
 uint64_t psti_dataset_container_first_sample(const pst_dataset *dataset, uint32_t i_file)

@@ -33,10 +33,12 @@ enum pst_status psti_dataset_open_container(const char *text,
 /* Compares the file with what it was when it was walked. PST_ERROR_CORRUPT: it changed. */
 enum pst_status psti_dataset_container_compare_file(const pst_dataset *dataset, uint32_t i_file,
                                                     struct pst_error *err);
-/* The index's header, and where the column of a field begins in the index. */
+/* The index's header, and what it says of a field. They live as long as the data set. */
 struct psti_container_header;
+struct psti_container_field;
 const struct psti_container_header *psti_dataset_container_header(const pst_dataset *dataset);
-uint64_t psti_dataset_container_column(const pst_dataset *dataset, uint32_t i_field);
+const struct psti_container_field *psti_dataset_container_field(const pst_dataset *dataset,
+                                                                uint32_t i_field);
 /* Copies bytes of the index's payload, whose blocks are verified. */
 enum pst_status psti_dataset_container_read(const pst_dataset *dataset, uint64_t offset,
                                             uint64_t nbytes, void *out, struct pst_error *err);

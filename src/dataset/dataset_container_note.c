@@ -34,10 +34,10 @@ struct psti_noted {
     struct psti_container_known known;
     uint64_t nbytes; /* of the columns */
     _Atomic uint64_t n;
-    uint64_t n_looked; /* `n` when the last look found that some are missing */
-    bool is_maker;     /* this process writes the index, and need not wait */
+    uint64_t n_looked;             /* `n` when the last look found that some are missing */
+    bool is_maker;                 /* this process writes the index, and need not wait */
     struct psti_sums_parts *parts; /* NULL: this process reads all items itself */
-    uint64_t n_wanted; /* items that want a sum; 0: they were not counted yet */
+    uint64_t n_wanted;             /* items that want a sum; 0: they were not counted yet */
 };
 
 uint64_t psti_dataset_noted_nbytes(const pst_dataset *dataset, const bool wanted[PST_MAX_FIELDS])
@@ -114,17 +114,19 @@ static enum pst_status count_items(const struct psti_noted *noted, uint32_t i_fi
 {
     _Atomic uint64_t *column = noted->known.columns[i_field];
     uint64_t n_samples = noted->dataset->n_samples;
-    uint64_t at = psti_dataset_container_column(noted->dataset, i_field);
+    const struct psti_container_field *field =
+        psti_dataset_container_field(noted->dataset, i_field);
     for (uint64_t first = 0, n; first < n_samples; first += n) {
         n = n_samples - first < CHUNK_SAMPLES ? n_samples - first : CHUNK_SAMPLES;
-        enum pst_status status =
-            psti_dataset_container_read(noted->dataset, at + first * PSTI_CONTAINER_ITEM_NBYTES,
-                                        n * PSTI_CONTAINER_ITEM_NBYTES, rows, err);
+        enum pst_status status = psti_dataset_container_read(
+            noted->dataset, field->column_offset + first * field->row_nbytes, n * field->row_nbytes,
+            rows, err);
         if (status != PST_OK)
             return status;
         for (uint64_t i = 0; i < n; i++) {
             struct psti_container_item item;
-            psti_format_parse_container_item(rows + i * PSTI_CONTAINER_ITEM_NBYTES, &item);
+            psti_format_parse_container_item(rows + i * field->row_nbytes, field->row_nbytes,
+                                             &item);
             if (item.place == PSTI_CONTAINER_MISSING || item.place == PSTI_CONTAINER_IN_INDEX)
                 continue;
             counts->n++;
@@ -140,9 +142,9 @@ static enum pst_status count_all(const struct psti_noted *noted, struct item_cou
 {
     *counts = (struct item_counts){0};
     uint8_t *rows = psti_alloc_array(CHUNK_SAMPLES, PSTI_CONTAINER_ITEM_NBYTES);
-    enum pst_status status = rows != NULL ? PST_OK
-                                          : psti_fail(err, PST_ERROR_MEMORY, ROOM,
-                                                      "no memory to look at items");
+    enum pst_status status =
+        rows != NULL ? PST_OK
+                     : psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to look at items");
     for (uint32_t f = 0; status == PST_OK && f < noted->dataset->n_fields; f++)
         if (noted->known.columns[f] != NULL)
             status = count_items(noted, f, rows, counts, err);
@@ -317,8 +319,8 @@ static enum pst_status exchange(struct psti_noted *noted, struct psti_saved *sav
 {
     struct item_counts counts = {.n = noted->n_wanted};
     unsigned place = place_of(noted, saved);
-    enum pst_status status = place == PSTI_SAVED_N_PLACES ? is_replaced(err)
-                                                          : compare_files(noted, err);
+    enum pst_status status =
+        place == PSTI_SAVED_N_PLACES ? is_replaced(err) : compare_files(noted, err);
     if (status == PST_OK && counts.n == 0)
         status = count_all(noted, &counts, err);
     noted->n_wanted = counts.n;

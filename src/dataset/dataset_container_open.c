@@ -526,8 +526,8 @@ static enum pst_status look(struct making *making, pst_dataset **out, struct pst
             snprintf(why, sizeof why, "it has no sums of items");
         }
         if (status != PST_OK)
-            psti_log(PST_LOG_WARNING, ROOM, "the index %s cannot be used, it is made anew: %s",
-                     path, problem.text);
+            psti_log(status == PST_ERROR_UNSUPPORTED ? PST_LOG_INFO : PST_LOG_WARNING, ROOM,
+                     "the index %s cannot be used, it is made anew: %s", path, problem.text);
         else if (!fits)
             psti_log(PST_LOG_INFO, ROOM, "the index %s is made anew: %s", path, why);
     }

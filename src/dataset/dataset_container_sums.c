@@ -237,23 +237,23 @@ static bool takes(const struct adding *adding, uint32_t i_field)
 }
 
 static enum pst_status sum_item(struct adding *adding, uint64_t sample, uint32_t i_field,
-                                uint8_t row[PSTI_CONTAINER_ITEM_NBYTES], struct pst_error *err)
+                                uint8_t *row, uint32_t row_nbytes, struct pst_error *err)
 {
     struct psti_container_item item;
-    psti_format_parse_container_item(row, &item);
+    psti_format_parse_container_item(row, row_nbytes, &item);
     if (item.place != PSTI_CONTAINER_IN_FILE && item.place != PSTI_CONTAINER_IN_PAGE)
         return PST_OK;
     if (adding->known != NULL) {
         item.sum =
             atomic_load_explicit(&adding->known->columns[i_field][sample], memory_order_relaxed);
-        psti_format_print_container_item(&item, row);
+        psti_format_print_container_item(&item, row, row_nbytes);
         return PST_OK;
     }
     enum pst_status status = (item.place == PSTI_CONTAINER_IN_PAGE ? sum_paged : sum_stored)(
         adding, sample, i_field, &item, err);
     item.sum += item.sum == 0; /* 0 means that it is not known */
     if (status == PST_OK)
-        psti_format_print_container_item(&item, row);
+        psti_format_print_container_item(&item, row, row_nbytes);
     return status;
 }
 
@@ -263,15 +263,15 @@ static enum pst_status sum_samples(struct adding *adding, uint64_t first, uint64
 {
     enum pst_status status = PST_OK;
     for (uint32_t f = 0; status == PST_OK && f < pst_dataset_n_fields(adding->dataset); f++) {
-        uint64_t at =
-            psti_dataset_container_column(adding->dataset, f) + first * PSTI_CONTAINER_ITEM_NBYTES;
-        size_t nbytes = (size_t)n * PSTI_CONTAINER_ITEM_NBYTES;
+        const struct psti_container_field *field = psti_dataset_container_field(adding->dataset, f);
+        uint32_t row_nbytes = field->row_nbytes;
+        uint64_t at = field->column_offset + first * row_nbytes;
+        size_t nbytes = (size_t)n * row_nbytes;
         if (!takes(adding, f))
             continue;
         status = read_index(adding, at, adding->rows, nbytes, err);
         for (uint64_t i = 0; status == PST_OK && i < n; i++)
-            status =
-                sum_item(adding, first + i, f, adding->rows + i * PSTI_CONTAINER_ITEM_NBYTES, err);
+            status = sum_item(adding, first + i, f, adding->rows + i * row_nbytes, row_nbytes, err);
         if (status == PST_OK)
             status = write_index(adding, at, adding->rows, nbytes, err);
     }

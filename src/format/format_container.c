@@ -11,17 +11,13 @@
 
 static const char magic[8] = {'P', 'S', 'T', 'C', 'O', 'N', 'T', '\n'};
 
-/* Of an item record: its three numbers. */
-enum { ITEM_OFFSET = 0, ITEM_NBYTES = 6, ITEM_FORM = 11, ITEM_SUM = 16 };
+/* Of an item: its numbers. The form takes what the sum, 8 bytes at the end, leaves of the row. */
+enum { ITEM_OFFSET = 0, ITEM_NBYTES = 6, ITEM_FORM = 11, FIELD_ROW = 249 };
 /* Of its form, 40 bits. */
 #define IN_INDEX (((uint64_t)1 << 40) - 1)
 #define IN_PAGE ((uint64_t)1 << 39)
+#define PLAIN_IN_INDEX 255 /* the form of 8 bits */
 enum { CODING_SHIFT = 36 };
-
-static uint64_t row_nbytes(const struct pst_field *field)
-{
-    return psti_format_has_items(field->type) ? PSTI_CONTAINER_ITEM_NBYTES : 8;
-}
 
 bool psti_format_container_layout(struct psti_container_header *header,
                                   struct psti_container_field *fields)
@@ -41,19 +37,19 @@ bool psti_format_container_layout(struct psti_container_header *header,
     fits = fits && psti_format_place_section(&end, header->n_pages, PSTI_CONTAINER_PAGE_NBYTES,
                                              &header->pages_offset);
     for (uint32_t i = 0; i < header->n_fields && fits; i++) {
-        fits = psti_format_place_section(&end, header->n_samples, row_nbytes(&fields[i].field),
+        fits = psti_format_place_section(&end, header->n_samples, fields[i].row_nbytes,
                                          &fields[i].column_offset);
         if (fits && fields[i].n_dims > 0)
             fits = psti_format_place_section(
                 &end, header->n_samples, 4 * (uint64_t)fields[i].n_dims, &fields[i].shapes_offset);
     }
-    fits =
-        fits &&
-        psti_format_place_section(&end, header->n_samples + 1, 8, &header->name_offsets_offset) &&
-        psti_format_place_section(&end, header->names_nbytes, 1, &header->names_offset) &&
-        psti_format_place_section(&end, header->values_nbytes, 1, &header->values_offset) &&
-        psti_format_place_section(&end, header->n_notices, PSTI_NOTICE_NBYTES,
-                                  &header->notices_offset);
+    fits = fits &&
+           psti_format_place_section(&end, psti_format_container_n_groups(header->n_samples),
+                                     PSTI_CONTAINER_GROUP_NBYTES, &header->groups_offset) &&
+           psti_format_place_section(&end, header->names_nbytes, 1, &header->names_offset) &&
+           psti_format_place_section(&end, header->values_nbytes, 1, &header->values_offset) &&
+           psti_format_place_section(&end, header->n_notices, PSTI_NOTICE_NBYTES,
+                                     &header->notices_offset);
     return fits && psti_format_frame(end, &header->frame);
 }
 
@@ -77,7 +73,7 @@ void psti_format_print_container_header(const struct psti_container_header *head
     psti_store_u64(out + 96, header->files_offset);
     psti_store_u64(out + 104, header->paths_offset);
     psti_store_u64(out + 112, header->paths_nbytes);
-    psti_store_u64(out + 120, header->name_offsets_offset);
+    psti_store_u64(out + 120, header->groups_offset);
     psti_store_u64(out + 128, header->names_offset);
     psti_store_u64(out + 136, header->names_nbytes);
     psti_store_u64(out + 144, header->values_offset);
@@ -112,8 +108,9 @@ static const char *header_problem(const struct psti_container_header *header)
         !psti_format_section_fits(&header->frame, header->paths_offset, header->paths_nbytes, 1) ||
         !psti_format_section_fits(&header->frame, header->pages_offset, header->n_pages,
                                   PSTI_CONTAINER_PAGE_NBYTES) ||
-        !psti_format_section_fits(&header->frame, header->name_offsets_offset,
-                                  header->n_samples + 1, 8) ||
+        !psti_format_section_fits(&header->frame, header->groups_offset,
+                                  psti_format_container_n_groups(header->n_samples),
+                                  PSTI_CONTAINER_GROUP_NBYTES) ||
         !psti_format_section_fits(&header->frame, header->names_offset, header->names_nbytes, 1) ||
         !psti_format_section_fits(&header->frame, header->values_offset, header->values_nbytes,
                                   1) ||
@@ -145,7 +142,7 @@ static void load_header(const uint8_t *bytes, struct psti_container_header *head
     header->files_offset = psti_load_u64(bytes + 96);
     header->paths_offset = psti_load_u64(bytes + 104);
     header->paths_nbytes = psti_load_u64(bytes + 112);
-    header->name_offsets_offset = psti_load_u64(bytes + 120);
+    header->groups_offset = psti_load_u64(bytes + 120);
     header->names_offset = psti_load_u64(bytes + 128);
     header->names_nbytes = psti_load_u64(bytes + 136);
     header->values_offset = psti_load_u64(bytes + 144);
@@ -199,6 +196,15 @@ void psti_format_print_container_field(const struct psti_container_field *field,
     psti_store_u64(out + 208, field->shapes_offset);
     psti_store_u32(out + 216, field->n_dims);
     out[PSTI_CONTAINER_FIELD_SUMS] = (uint8_t)field->sums;
+    out[FIELD_ROW] = (uint8_t)field->row_nbytes;
+}
+
+static bool is_row(const struct psti_container_field *field)
+{
+    return psti_format_has_items(field->field.type)
+               ? field->row_nbytes == PSTI_CONTAINER_ITEM_NBYTES ||
+                     field->row_nbytes == PSTI_CONTAINER_PLAIN_NBYTES
+               : field->row_nbytes == 8;
 }
 
 enum pst_status psti_format_parse_container_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
@@ -219,15 +225,16 @@ enum pst_status psti_format_parse_container_field(const uint8_t bytes[PSTI_INDEX
     field->sums = (enum psti_container_sums)bytes[PSTI_CONTAINER_FIELD_SUMS];
     if (header->has_sums)
         field->sums = PSTI_CONTAINER_SUMS_ALL;
+    field->row_nbytes = bytes[FIELD_ROW];
     bool has_classes = field->classes_nbytes > 0;
-    if (field->field.n_variants != 1 || field->n_dims > PST_MAX_NDIM ||
+    if (!is_row(field) || field->field.n_variants != 1 || field->n_dims > PST_MAX_NDIM ||
         bytes[PSTI_CONTAINER_FIELD_SUMS] > PSTI_CONTAINER_SUMS_CRC ||
         (field->n_dims > 0 && field->field.type != PST_FIELD_ARRAY) ||
         (has_classes && (field->field.type != PST_FIELD_INT || field->field.n_classes == 0)))
         return psti_fail_at(err, PST_ERROR_CORRUPT, "format", NULL, 0,
                             "field \"%s\" of the index contradicts itself", field->field.name);
     if (!psti_format_section_fits(&header->frame, field->column_offset, header->n_samples,
-                                  row_nbytes(&field->field)) ||
+                                  field->row_nbytes) ||
         (has_classes && !psti_format_section_fits(&header->frame, field->classes_offset,
                                                   field->classes_nbytes, 1)) ||
         (field->n_dims > 0 && !psti_format_section_fits(&header->frame, field->shapes_offset,
@@ -279,11 +286,14 @@ static uint64_t load_low(const uint8_t *bytes, size_t nbytes)
     return value;
 }
 
-void psti_format_print_container_item(const struct psti_container_item *item,
-                                      uint8_t out[PSTI_CONTAINER_ITEM_NBYTES])
+/* Bytes of the form of an item. */
+static size_t form_nbytes(uint32_t row_nbytes) { return row_nbytes - 8 - ITEM_FORM; }
+
+void psti_format_print_container_item(const struct psti_container_item *item, uint8_t *out,
+                                      uint32_t row_nbytes)
 {
     uint64_t form = 0;
-    memset(out, 0, PSTI_CONTAINER_ITEM_NBYTES);
+    memset(out, 0, row_nbytes);
     if (item->place == PSTI_CONTAINER_MISSING)
         return;
     if (item->place == PSTI_CONTAINER_IN_INDEX)
@@ -295,18 +305,20 @@ void psti_format_print_container_item(const struct psti_container_item *item,
     store_low(out + ITEM_OFFSET,
               item->place == PSTI_CONTAINER_IN_PAGE ? item->i_page : item->offset, 6);
     store_low(out + ITEM_NBYTES, item->nbytes, 5);
-    store_low(out + ITEM_FORM, form, 5);
-    psti_store_u64(out + ITEM_SUM, item->sum);
+    store_low(out + ITEM_FORM, form, form_nbytes(row_nbytes));
+    psti_store_u64(out + row_nbytes - 8, item->sum);
 }
 
-void psti_format_parse_container_item(const uint8_t bytes[PSTI_CONTAINER_ITEM_NBYTES],
+void psti_format_parse_container_item(const uint8_t *bytes, uint32_t row_nbytes,
                                       struct psti_container_item *item)
 {
-    uint64_t form = load_low(bytes + ITEM_FORM, 5);
+    uint64_t form = load_low(bytes + ITEM_FORM, form_nbytes(row_nbytes));
+    if (row_nbytes == PSTI_CONTAINER_PLAIN_NBYTES && form == PLAIN_IN_INDEX)
+        form = IN_INDEX;
     *item = (struct psti_container_item){.place = PSTI_CONTAINER_IN_FILE,
                                          .offset = load_low(bytes + ITEM_OFFSET, 6),
                                          .nbytes = load_low(bytes + ITEM_NBYTES, 5),
-                                         .sum = psti_load_u64(bytes + ITEM_SUM)};
+                                         .sum = psti_load_u64(bytes + row_nbytes - 8)};
     item->decoded_nbytes = item->nbytes;
     if (form == IN_INDEX) {
         item->place = PSTI_CONTAINER_IN_INDEX;
@@ -320,6 +332,46 @@ void psti_format_parse_container_item(const uint8_t bytes[PSTI_CONTAINER_ITEM_NB
     } else if (item->offset == 0 && item->nbytes == 0) {
         item->place = PSTI_CONTAINER_MISSING;
     }
+}
+
+void psti_format_shorten_container_items(uint8_t *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *to = rows + i * PSTI_CONTAINER_PLAIN_NBYTES;
+        const uint8_t *from = rows + i * PSTI_CONTAINER_ITEM_NBYTES;
+        memmove(to, from, ITEM_FORM + 1);
+        memmove(to + PSTI_CONTAINER_PLAIN_NBYTES - 8, from + PSTI_CONTAINER_ITEM_NBYTES - 8, 8);
+    }
+}
+
+uint64_t psti_format_container_n_groups(uint64_t n_samples)
+{
+    return n_samples / PSTI_CONTAINER_GROUP_NAMES + (n_samples % PSTI_CONTAINER_GROUP_NAMES != 0);
+}
+
+void psti_format_put_container_name(uint8_t group[PSTI_CONTAINER_GROUP_NBYTES], uint64_t sample,
+                                    uint64_t start, uint64_t end)
+{
+    size_t i = (size_t)(sample % PSTI_CONTAINER_GROUP_NAMES);
+    if (i == 0) {
+        memset(group, 0, PSTI_CONTAINER_GROUP_NBYTES);
+        psti_store_u64(group, start);
+    }
+    psti_store_u16(group + 8 + 2 * i, (uint16_t)(end - psti_load_u64(group)));
+}
+
+bool psti_format_container_name(const uint8_t group[PSTI_CONTAINER_GROUP_NBYTES], uint64_t sample,
+                                uint64_t names_nbytes, uint64_t *start, size_t *nbytes)
+{
+    size_t i = (size_t)(sample % PSTI_CONTAINER_GROUP_NAMES);
+    uint16_t before = i == 0 ? 0 : psti_load_u16(group + 6 + 2 * i);
+    uint16_t end = psti_load_u16(group + 8 + 2 * i);
+    if (end <= before || end - before >= PSTI_NAME_LIMIT ||
+        !psti_add_u64(psti_load_u64(group), before, start) ||
+        !psti_range_fits(*start, (uint64_t)(end - before), names_nbytes))
+        return false;
+    *nbytes = (size_t)(end - before);
+    return true;
 }
 
 bool psti_format_is_coding(uint32_t coding)

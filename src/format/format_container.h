@@ -10,8 +10,8 @@
 #include "format/format_dataset.h"
 #include "format/format_notice.h"
 
-#define PSTI_CONTAINER_MAJOR 2
-#define PSTI_CONTAINER_MINOR 1
+#define PSTI_CONTAINER_MAJOR 3
+#define PSTI_CONTAINER_MINOR 0
 /* Version of the rules by which walks make keys, fields, values and notices. An index with another
  * version is made anew. */
 #define PSTI_CONTAINER_LAW 2
@@ -20,6 +20,9 @@ enum {
     PSTI_CONTAINER_FILE_NBYTES = 64,
     PSTI_CONTAINER_PAGE_NBYTES = 32,
     PSTI_CONTAINER_ITEM_NBYTES = 24,
+    PSTI_CONTAINER_PLAIN_NBYTES = 20, /* of an item where no item has a coding or a page */
+    PSTI_CONTAINER_GROUP_NAMES = 16,  /* names in a group */
+    PSTI_CONTAINER_GROUP_NBYTES = 8 + 2 * PSTI_CONTAINER_GROUP_NAMES,
     PSTI_CONTAINER_IDENTITY_NBYTES = 16,
 };
 
@@ -43,9 +46,9 @@ struct psti_container_header {
     uint8_t samples[16]; /* identity of the samples */
     uint64_t fields_offset;
     uint64_t files_offset;
-    uint64_t paths_offset, paths_nbytes; /* of the files, relative, with their NULs */
-    uint64_t name_offsets_offset;        /* u64 [n_samples + 1], relative to names_offset */
-    uint64_t names_offset, names_nbytes;
+    uint64_t paths_offset, paths_nbytes;   /* of the files, relative, with their NULs */
+    uint64_t groups_offset;                /* of names: psti_format_container_n_groups */
+    uint64_t names_offset, names_nbytes;   /* without NULs */
     uint64_t values_offset, values_nbytes; /* of items that lie in the index itself */
     uint32_t codings;                      /* 1 << coding of each item or page that has one */
     uint64_t pages_offset, n_pages;
@@ -62,14 +65,15 @@ enum psti_container_sums {
     PSTI_CONTAINER_SUMS_CRC = 2,
 };
 #define PSTI_CONTAINER_CRC ((uint64_t)1 << 32)
-/* Where a printed field has them. */
+/* Where a printed field has them, and behind them row_nbytes. */
 #define PSTI_CONTAINER_FIELD_SUMS 248
 
 struct psti_container_field {
     struct pst_field field;
     uint64_t max_item_nbytes;    /* as they are stored; in pages also the pages' */
     uint64_t max_decoded_nbytes; /* of items with a coding and of pages; 0: there are none */
-    uint64_t column_offset;      /* n_samples items, or values of 8 bytes */
+    uint64_t column_offset;      /* n_samples rows */
+    uint32_t row_nbytes;         /* of an item, one of the two above; 8 of a number */
     uint64_t classes_offset, classes_nbytes;
     /* Arrays whose shapes differ: u32 [n_samples][n_dims] at shapes_offset. Else both are 0. */
     uint64_t shapes_offset;
@@ -110,8 +114,9 @@ struct psti_container_item {
     uint64_t sum;            /* psti_container_field.sums says of what; 0: not known */
 };
 
-/* Places all sections. Takes the numbers and lengths of `header`, classes_nbytes and n_dims of the
- * fields. Sets every offset, n_blocks and file_nbytes. False: the file would not fit in 63 bits. */
+/* Places all sections. Takes the numbers and lengths of `header`, row_nbytes, classes_nbytes and
+ * n_dims of the fields. Sets every offset, n_blocks and file_nbytes. False: the file would not fit
+ * in 63 bits. */
 bool psti_format_container_layout(struct psti_container_header *header,
                                   struct psti_container_field *fields);
 void psti_format_print_container_header(const struct psti_container_header *header,
@@ -143,10 +148,25 @@ enum pst_status psti_format_parse_container_page(const uint8_t bytes[PSTI_CONTAI
 bool psti_format_is_coding(uint32_t coding);
 /* True if the path is relative and has no component that is empty, "." or "..". */
 bool psti_format_path_is_below(const char *path);
-/* The item must be within the limits above. */
-void psti_format_print_container_item(const struct psti_container_item *item,
-                                      uint8_t out[PSTI_CONTAINER_ITEM_NBYTES]);
-void psti_format_parse_container_item(const uint8_t bytes[PSTI_CONTAINER_ITEM_NBYTES],
+/* The item must be within the limits above, and without coding and page in a row of
+ * PSTI_CONTAINER_PLAIN_NBYTES. */
+void psti_format_print_container_item(const struct psti_container_item *item, uint8_t *out,
+                                      uint32_t row_nbytes);
+void psti_format_parse_container_item(const uint8_t *bytes, uint32_t row_nbytes,
                                       struct psti_container_item *item);
+/* Makes rows of PSTI_CONTAINER_PLAIN_NBYTES, behind each other, of n rows of
+ * PSTI_CONTAINER_ITEM_NBYTES without coding and page. */
+void psti_format_shorten_container_items(uint8_t *rows, size_t n);
+
+/* Groups that hold the names of n samples. */
+uint64_t psti_format_container_n_groups(uint64_t n_samples);
+/* Notes in the group of a sample where its name ends. start, end: in the section of names. The
+ * first sample of a group begins it anew. */
+void psti_format_put_container_name(uint8_t group[PSTI_CONTAINER_GROUP_NBYTES], uint64_t sample,
+                                    uint64_t start, uint64_t end);
+/* Returns false if the group states no name of 1 to PSTI_NAME_LIMIT - 1 bytes for the sample, or
+ * one outside of the names. */
+bool psti_format_container_name(const uint8_t group[PSTI_CONTAINER_GROUP_NBYTES], uint64_t sample,
+                                uint64_t names_nbytes, uint64_t *start, size_t *nbytes);
 
 #endif

@@ -367,6 +367,89 @@ static void test_index_is_there(void **state)
     assert_int_equal(access(place->index, F_OK), 0);
 }
 
+/* Names of all lengths come back, also those of the last group, which is not full. */
+static void test_names(void **state)
+{
+    enum { N = 37 };
+    const struct place *place = *state;
+    struct psti_containers_writer *writer;
+    pst_dataset *dataset;
+    bool fits;
+    char name[PST_NAME_CAP], got[PST_NAME_CAP];
+    const struct psti_container_value label = {.i_field = 1};
+    write_file(place, "a.tar");
+    begin(place, &writer);
+    assert_ok(psti_containers_writer_file(writer, "a.tar", 700, stamp_of(place, "a.tar"), 1, &err));
+    for (int turn = 0; turn < 2; turn++) {
+        for (size_t i = 0; i < N; i++) {
+            size_t n = i < 20 ? PST_NAME_CAP - 1 : i - 19;
+            memset(name, 'a' + (int)(i % 26), n);
+            name[n] = '\0';
+            if (turn == 0) {
+                assert_ok(psti_containers_writer_sample(writer, name, &label, 1, &err));
+                continue;
+            }
+            assert_ok(pst_dataset_sample_name(dataset, i, got, &err));
+            assert_string_equal(got, name);
+        }
+        if (turn == 1)
+            break;
+        assert_ok(psti_containers_writer_finish(writer, PSTI_CONTAINER_TAR, options, &err));
+        psti_containers_writer_close(&writer);
+        assert_ok(open_it(place, &fits, &dataset));
+        assert_true(fits);
+    }
+    pst_dataset_close(&dataset);
+}
+
+/* An item with the place of its name takes 24 bytes at most; where one item of the field has a
+ * coding, four more. All items come back. */
+static void test_sizes(void **state)
+{
+    static const struct pst_field image = {
+        .name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1};
+    const struct place *place = *state;
+    write_file(place, "a.tar");
+    for (uint64_t is_coded = 0; is_coded < 2; is_coded++) {
+        struct psti_containers_writer *writer;
+        pst_dataset *dataset;
+        struct pst_item item;
+        struct stat st;
+        uint32_t i_field;
+        bool fits;
+        assert_ok(psti_containers_writer_open(place->index, &writer, &err));
+        assert_ok(psti_containers_writer_field(writer, &image, &i_field, &err));
+        assert_ok(psti_containers_writer_file(writer, "a.tar", 512 + 16 * N_SAMPLES,
+                                              stamp_of(place, "a.tar"), 1, &err));
+        for (uint64_t i = 0; i < N_SAMPLES; i++) {
+            bool is_this = is_coded && i == N_SAMPLES / 2;
+            const struct psti_container_value value = {.offset = 16 * i,
+                                                       .nbytes = 8,
+                                                       .decoded_nbytes = is_this ? 99 : 8,
+                                                       .coding = is_this ? PSTI_CODING_DEFLATE
+                                                                         : PSTI_CODING_STORED};
+            char name[9];
+            snprintf(name, sizeof name, "%08d", (int)i);
+            assert_ok(psti_containers_writer_sample(writer, name, &value, 1, &err));
+        }
+        assert_ok(psti_containers_writer_finish(writer, PSTI_CONTAINER_TAR, options, &err));
+        psti_containers_writer_close(&writer);
+        assert_int_equal(stat(place->index, &st), 0);
+        uint64_t each = is_coded ? 28 : 24;
+        assert_true((uint64_t)st.st_size - 8 * N_SAMPLES <= each * N_SAMPLES);
+        assert_ok(open_it(place, &fits, &dataset));
+        for (uint64_t i = 0; i < N_SAMPLES; i++) {
+            assert_ok(pst_dataset_item(dataset, i, 0, 0, &item, sizeof item, &err));
+            assert_true(item.offset == 16 * i && item.nbytes == 8);
+            bool is_this = is_coded && i == N_SAMPLES / 2;
+            assert_int_equal(item.coding, is_this ? PST_CODING_DEFLATE : PST_CODING_STORED);
+            assert_int_equal(item.decoded_nbytes, is_this ? 99 : 0);
+        }
+        pst_dataset_close(&dataset);
+        assert_int_equal(unlink(place->index), 0);
+    }
+}
+
 static void test_limits(void **state)
 {
     const struct place *place = *state;
@@ -393,6 +476,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_missing_number, setup, teardown),
         cmocka_unit_test_setup_teardown(test_notices, setup, teardown),
         cmocka_unit_test_setup_teardown(test_index_is_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

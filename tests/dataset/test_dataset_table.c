@@ -405,7 +405,9 @@ static enum pst_status use_index(const char *base, const uint8_t *bytes, size_t 
     assert_int_equal(fclose(file), 0);
     enum pst_status status = psti_dataset_open_container_index(
         base, base, path, open(path, O_RDONLY), NULL, &fits, why, &dataset, &err);
-    for (uint64_t i = 0; status == PST_OK && i < pst_dataset_count(dataset); i++)
+    for (uint64_t i = 0; status == PST_OK && i < pst_dataset_count(dataset); i++) {
+        char name[PST_NAME_CAP];
+        status = pst_dataset_sample_name(dataset, i, name, &err);
         for (uint32_t f = 0; status == PST_OK && f < pst_dataset_n_fields(dataset); f++) {
             uint8_t value[TOY_VALUE_CAP];
             struct pst_item item;
@@ -420,6 +422,7 @@ static enum pst_status use_index(const char *base, const uint8_t *bytes, size_t 
                 status = pst_dataset_read(dataset, i, f, 0, 0, psti_dataset_item_nbytes(&item),
                                           value, &err);
         }
+    }
     if (status == PST_OK || dataset != NULL)
         pst_dataset_close(&dataset);
     return status;
@@ -442,6 +445,7 @@ static void forged_indexes_are_refused(void **state)
     uint64_t blobs = psti_load_u64(good + fields + 256 * blob + 128);
     uint64_t labels = psti_load_u64(good + fields + 256 * label + 128);
     uint64_t classes = psti_load_u64(good + fields + 256 * label + 192);
+    uint64_t groups = psti_load_u64(good + 120), all_names = psti_load_u64(good + 128);
     assert_int_equal(psti_load_u64(good + 208), 5 + 4); /* pages */
     const struct {
         uint64_t at;
@@ -468,6 +472,15 @@ static void forged_indexes_are_refused(void **state)
         {blobs + 24 + 11, 5, 5},                /* with none, and another length */
         {labels, 8, 3},                         /* outside of the classes */
         {labels, 8, UINT64_MAX},
+        {groups, 8, UINT64_MAX},            /* samples whose names lie nowhere */
+        {groups, 8, 1 << 20},               /* behind all names */
+        {groups + 40 + 8, 2, 0},            /* an empty name */
+        {groups + 40 + 10, 2, 0},           /* one that ends before it begins */
+        {groups + 40 + 8, 2, 5000},         /* one that is too long */
+        {all_names, 1, 0},                  /* with a NUL in it */
+        {fields + 256 * blob + 249, 1, 20}, /* items shorter than they are */
+        {fields + 256 * blob + 249, 1, 8},
+        {120, 8, UINT64_MAX - 63}, /* places of names outside of the index */
         {classes + 8, 8, 1000},    /* a name outside of the names */
         {classes + 8, 8, 0},       /* an empty one */
         {classes + 32, 1, 7},      /* one that is none */
@@ -488,7 +501,7 @@ static void forged_indexes_are_refused(void **state)
     free(bad);
 }
 
-/* The index of version 1.0 is made anew. */
+/* The index of version 2 is made anew. */
 static void older_indexes_are_made_anew(void **state)
 {
     const char *base = write_two(state);
@@ -498,7 +511,7 @@ static void older_indexes_are_made_anew(void **state)
     snprintf(path, sizeof path, "%s", pst_dataset_index_path(dataset));
     pst_dataset_close(&dataset);
     uint8_t *bytes = read_file(path, &nbytes);
-    psti_store_u16(bytes + 8, 1);
+    psti_store_u16(bytes + 8, 2);
     forge(bytes, nbytes);
     FILE *file = fopen(path, "wb");
     assert_int_equal(fwrite(bytes, 1, nbytes, file), nbytes);

@@ -9,18 +9,34 @@
 
 static struct pst_error err;
 
-static void assert_item(const struct psti_container_item *item)
+static void assert_row(const struct psti_container_item *item, const uint8_t *row,
+                       uint32_t row_nbytes)
 {
-    uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
     struct psti_container_item got;
-    psti_format_print_container_item(item, row);
     memset(&got, 0xA5, sizeof got);
-    psti_format_parse_container_item(row, &got);
+    psti_format_parse_container_item(row, row_nbytes, &got);
     assert_int_equal(got.place, item->place);
     assert_int_equal(got.coding, item->coding);
     assert_true(got.i_page == item->i_page && got.offset == item->offset);
     assert_true(got.nbytes == item->nbytes && got.decoded_nbytes == item->decoded_nbytes);
     assert_true(got.sum == item->sum);
+}
+
+/* In rows of both lengths, if the item has no coding and no page. */
+static void assert_item(const struct psti_container_item *item)
+{
+    uint8_t rows[3 * PSTI_CONTAINER_ITEM_NBYTES], plain[PSTI_CONTAINER_PLAIN_NBYTES];
+    for (size_t i = 0; i < 3; i++)
+        psti_format_print_container_item(item, rows + i * PSTI_CONTAINER_ITEM_NBYTES,
+                                         PSTI_CONTAINER_ITEM_NBYTES);
+    assert_row(item, rows, PSTI_CONTAINER_ITEM_NBYTES);
+    if (item->place == PSTI_CONTAINER_IN_PAGE || item->coding != PST_CODING_STORED)
+        return;
+    psti_format_print_container_item(item, plain, sizeof plain);
+    assert_row(item, plain, sizeof plain);
+    psti_format_shorten_container_items(rows, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_memory_equal(rows + i * sizeof plain, plain, sizeof plain);
 }
 
 static void items_come_back(void **state)
@@ -54,7 +70,7 @@ static void items_come_back(void **state)
     static const uint8_t zeros[PSTI_CONTAINER_ITEM_NBYTES];
     uint8_t row[PSTI_CONTAINER_ITEM_NBYTES];
     assert_item(&missing);
-    psti_format_print_container_item(&missing, row);
+    psti_format_print_container_item(&missing, row, sizeof row);
     assert_memory_equal(row, zeros, sizeof row);
     /* Nothing at the start of the values is no missing item. */
     assert_item(&(struct psti_container_item){.place = PSTI_CONTAINER_IN_INDEX});
@@ -73,13 +89,56 @@ static void any_bytes_are_an_item(void **state)
             seed = seed * 1664525 + 1013904223;
             row[k] = i % 3 == 0 && seed >> 31 ? 0xff : (uint8_t)(seed >> 24);
         }
-        psti_format_parse_container_item(row, &item);
+        bool is_plain = i % 2 == 0;
+        psti_format_parse_container_item(
+            row, is_plain ? PSTI_CONTAINER_PLAIN_NBYTES : PSTI_CONTAINER_ITEM_NBYTES, &item);
         assert_true((uint32_t)item.coding < 8);
         assert_true(item.nbytes <= PSTI_CONTAINER_NBYTES_LIMIT);
         assert_true(item.i_page < PSTI_CONTAINER_OFFSET_LIMIT);
         assert_true(item.offset < PSTI_CONTAINER_OFFSET_LIMIT);
         assert_true(item.place == PSTI_CONTAINER_IN_FILE || item.coding == PST_CODING_STORED);
+        assert_false(is_plain && item.place == PSTI_CONTAINER_IN_PAGE);
     }
+}
+
+static void names_come_back(void **state)
+{
+    (void)state;
+    uint8_t group[PSTI_CONTAINER_GROUP_NBYTES];
+    uint64_t start = 0, got;
+    size_t nbytes;
+    memset(group, 0xA5, sizeof group);
+    for (uint64_t i = 0, at = (uint64_t)1 << 40; i < PSTI_CONTAINER_GROUP_NAMES; i++) {
+        uint64_t end = at + (i == 0 ? 1 : PSTI_NAME_LIMIT - i);
+        psti_format_put_container_name(group, 32 + i, at, end);
+        assert_true(psti_format_container_name(group, 32 + i, end, &got, &nbytes));
+        assert_true(got == at && nbytes == end - at);
+        assert_false(psti_format_container_name(group, 32 + i, end - 1, &got, &nbytes));
+        at = end;
+    }
+    /* A whole group of the longest names. */
+    for (uint64_t i = 0; i < PSTI_CONTAINER_GROUP_NAMES; i++, start += PSTI_NAME_LIMIT - 1)
+        psti_format_put_container_name(group, i, start, start + PSTI_NAME_LIMIT - 1);
+    assert_true(psti_format_container_name(group, 15, start, &got, &nbytes));
+    assert_true(got == start - (PSTI_NAME_LIMIT - 1) && nbytes == PSTI_NAME_LIMIT - 1);
+    /* An empty name, one that is too long, one that ends before it begins, and a place beyond all
+     * numbers. */
+    static const struct {
+        size_t at;
+        uint16_t value;
+    } changes[] = {{8, 0}, {8, PSTI_NAME_LIMIT}, {10, 1}};
+    for (size_t i = 0; i < 3; i++) {
+        uint8_t bad[PSTI_CONTAINER_GROUP_NBYTES];
+        memcpy(bad, group, sizeof bad);
+        psti_store_u16(bad + changes[i].at, changes[i].value);
+        assert_false(
+            psti_format_container_name(bad, (changes[i].at - 8) / 2, UINT64_MAX, &got, &nbytes));
+    }
+    psti_store_u64(group, UINT64_MAX);
+    assert_false(psti_format_container_name(group, 1, UINT64_MAX, &got, &nbytes));
+    assert_true(psti_format_container_n_groups(0) == 0 && psti_format_container_n_groups(1) == 1);
+    assert_true(psti_format_container_n_groups(16) == 1 && psti_format_container_n_groups(17) == 2);
+    assert_true(psti_format_container_n_groups(UINT64_MAX) == (uint64_t)1 << 60);
 }
 
 static void pages_come_back(void **state)
@@ -126,9 +185,11 @@ static struct psti_container_header make_header(struct psti_container_field fiel
                                            .n_pages = 5,
                                            .n_notices = 2};
     fields[0] = (struct psti_container_field){
-        .field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1}};
+        .field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1},
+        .row_nbytes = PSTI_CONTAINER_PLAIN_NBYTES};
     fields[1] = (struct psti_container_field){
         .field = {.name = "label", .type = PST_FIELD_INT, .n_variants = 1, .n_classes = 2},
+        .row_nbytes = 8,
         .classes_nbytes = 28};
     assert_true(psti_format_container_layout(&header, fields));
     return header;
@@ -146,15 +207,25 @@ static void headers_come_back_with_pages(void **state)
     psti_format_print_container_header(&header, bytes);
     assert_ok(psti_format_parse_container_header(bytes, sizeof bytes, header.frame.file_nbytes,
                                                  &got, &err));
-    assert_int_equal(got.major, 2);
+    assert_int_equal(got.major, 3);
     assert_int_equal(got.codings, 0x2a);
     assert_true(got.n_pages == 5 && got.pages_offset == header.pages_offset);
     struct psti_container_field field;
     psti_format_print_container_field(&fields[1], printed);
     assert_ok(psti_format_parse_container_field(printed, &got, &field, &err));
     assert_int_equal(field.classes_nbytes, 28);
-    /* Of version 1, and with pages outside of the file. */
-    bytes[8] = 1;
+    assert_int_equal(field.row_nbytes, 8);
+    /* Rows of a length that there is not. */
+    for (size_t i = 0; i < 2; i++)
+        for (uint32_t n = 0; n < 256; n++) {
+            fields[i].row_nbytes = n;
+            psti_format_print_container_field(&fields[i], printed);
+            bool is_good = i == 1 ? n == 8 : n == 20 || n == 24;
+            assert_int_equal(psti_format_parse_container_field(printed, &got, &field, &err),
+                             is_good ? PST_OK : PST_ERROR_CORRUPT);
+        }
+    /* Of version 2, and with pages outside of the file. */
+    bytes[8] = 2;
     assert_int_equal(psti_format_parse_container_header(bytes, sizeof bytes,
                                                         header.frame.file_nbytes, &got, &err),
                      PST_ERROR_UNSUPPORTED);
@@ -248,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_come_back),
         cmocka_unit_test(any_bytes_are_an_item),
+        cmocka_unit_test(names_come_back),
         cmocka_unit_test(pages_come_back),
         cmocka_unit_test(headers_come_back_with_pages),
         cmocka_unit_test(notices_are_counted_and_come_back),

@@ -118,7 +118,7 @@ static size_t seal(uint8_t *bytes, size_t nbytes)
     uint64_t payload = room > 8 * n_blocks ? (room - 8 * n_blocks) & ~(uint64_t)63 : 0;
     n_blocks = (payload + PSTI_INDEX_BLOCK_NBYTES - 1) / PSTI_INDEX_BLOCK_NBYTES;
     uint64_t blocks = PSTI_INDEX_HEADER_NBYTES + payload;
-    memcpy(bytes, "PSTCONT\n\2\0\0\0", 12);
+    memcpy(bytes, "PSTCONT\n\3\0\0\0", 12);
     psti_store_u32(bytes + 12, PSTI_INDEX_HEADER_NBYTES);
     psti_store_u32(bytes + 16, PSTI_CONTAINER_LAW);
     psti_store_u64(bytes + 160, blocks);
