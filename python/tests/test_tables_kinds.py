@@ -294,6 +294,51 @@ def test_an_index_of_mxnet_is_compared_with_its_file(tmp_path: Path):
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / ".penstock").iterdir()} == made
 
 
+def tfrecord2idx(path: Path) -> bytes:
+    """What DALI's tfrecord2idx writes of a file: offset and length of each record, with its header and its checksums."""
+    data, at, lines = path.read_bytes(), 0, []
+    while at < len(data):
+        nbytes = int.from_bytes(data[at:at + 8], "little") + 16
+        lines.append(b"%d %d\n" % (at, nbytes))
+        at += nbytes
+    return b"".join(lines)
+
+
+def test_an_index_of_tfrecord2idx_has_no_say(tmp_path: Path) -> None:
+    """Whatever it states: the samples are those of the records, it is no shard, and nothing is said of it."""
+    names = [Path(name).name for name in KINDS["tfrecord"].files]
+    for name in names:
+        shutil.copyfile(GOLDEN / "tfrecord" / name, tmp_path / name)
+
+    def contents_of(path: Any) -> tuple[Any, ...]:
+        with ps.Dataset(path) as ds:
+            return (ds.bytes_identity, ds.samples_identity, ds.notices,
+                    [(ds.name(i), ds.read(i, "image_encoded"), ds[i]["image_class_label"]) for i in range(len(ds))])
+
+    wanted = contents_of(tmp_path)
+    shutil.rmtree(tmp_path / ".penstock")
+    right = {name: tfrecord2idx(tmp_path / name) for name in names}
+    assert sum(len(text.splitlines()) for text in right.values()) == len(wanted[-1])
+    for stated in (right, {name: right[other] for name, other in zip(names, reversed(names), strict=True)},
+                   {name: b"".join(reversed(text.splitlines(keepends=True))) for name, text in right.items()},
+                   {name: text.splitlines(keepends=True)[0] for name, text in right.items()},
+                   dict.fromkeys(names, b"0 18446744073709551615\n" * 9), dict.fromkeys(names, b""),
+                   dict.fromkeys(names, b"\xff" * 64)):
+        for name in names:
+            for beside in (f"{name}.idx", f"{name}.index", Path(name).with_suffix(".idx").name):
+                (tmp_path / beside).write_bytes(stated[name])
+        assert log_of(tmp_path) == ""
+        for path in (tmp_path, tmp_path / "*.tfrecord*", f"{tmp_path}/imagenet-{{00000..00001}}-of-00002.tfrecord"):
+            assert contents_of(path) == wanted
+        shutil.rmtree(tmp_path / ".penstock")
+    # DALI's examples keep indexes under the names of their files, in a folder of their own: such a file is no shard either.
+    (tmp_path / "idx").mkdir()
+    (tmp_path / "idx" / names[0]).write_bytes(right[names[0]])
+    assert contents_of(tmp_path) == wanted
+    with pytest.raises(ps.errors.CorruptError, match=f"idx/{names[0]}.*no TFRecord file"):
+        ps.Dataset(tmp_path / "idx")
+
+
 def test_an_index_of_another_version_is_made_anew_without_a_word(tmp_path: Path) -> None:
     rec = tmp_path / "whole.rec"
     shutil.copyfile(GOLDEN / "recordio/whole.rec", rec)
