@@ -29,6 +29,55 @@ def test_loader_and_writer_bring_no_torch(run):
     )
 
 
+def test_a_loader_of_images_brings_no_more_than_it_needs(run):
+    """Neither other operations than its own, nor the workers of functions with what they need."""
+    run(
+        """
+        import sys, numpy
+        before = set(sys.modules)
+        import penstock as ps
+        from penstock import transforms as T
+        chain = [T.RandomResizedCrop(8), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
+        batch = next(iter(ps.Loader(packed, batch_size=2, num_workers=1, transforms=chain, output="numpy")))
+        brought = set(sys.modules) - before
+        unwanted = {f"penstock.{name}" for name in ("transforms.policies", "transforms.detection", "transforms.sound",
+                    "functions.workers", "functions.memory")} | {"multiprocessing", "difflib", "html"}
+        assert not unwanted & brought, unwanted & brought
+        """
+    )
+
+
+def test_operations_come_with_what_their_hints_name():
+    """Each operation is loaded when it is first used, by any way, and pickles by its public path."""
+    code = """
+import pickle, sys, typing
+from penstock import transforms as T
+made = getattr(T, sys.argv[1])
+if isinstance(made, type):
+    typing.get_type_hints(made)
+    assert pickle.loads(pickle.dumps(made)) is made and made.__module__ == "penstock.transforms"
+assert sys.argv[1] in dir(T)
+exec("from penstock.transforms import *")
+assert set(T.__all__) <= set(globals())
+try:
+    T.Nothing
+except AttributeError:
+    sys.exit(0)
+sys.exit("T.Nothing")
+"""
+    for name in ("Letterbox", "MapLabels", "RandAugment", "Mono", "MelSpectrogram", "AudioTransform", "Resize", "to_json"):
+        subprocess.run([sys.executable, "-c", code, name], check=True)
+
+
+def test_kinds_that_move_are_those_of_the_operations():
+    from penstock.transforms import base, detection, pixels, policies
+
+    moving = {*range(pixels._RESIZE, pixels._PAD + 1), *range(detection._RANDOM_IOU_CROP, detection._RANDOM_RESIZE + 1),
+              policies._AFFINE, policies._PERSPECTIVE, policies._ELASTIC}
+    assert moving == base.MOVING
+    assert base.FOR_ANNOTATIONS == {detection._MAP_LABELS, detection._SANITIZE_BOXES}
+
+
 def test_import_takes_less_than_50_ms():
     best = 1e9
     for _ in range(5):

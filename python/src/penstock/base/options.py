@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import importlib.util
@@ -82,6 +81,8 @@ def nbytes(name: str, value: int | float | str) -> int:
 
 def near(word: str, known: Iterable[str]) -> str | None:
     """Returns the known word that is most like an unknown one; None: none is near."""
+    import difflib
+
     found = difflib.get_close_matches(word, known, 1)
     return found[0] if found else None
 

@@ -14,11 +14,10 @@ import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from . import sounds, stats_page
-from .markup import COLORS, ROWS, as_array, color, framed, plain, table
+from .markup import COLORS, ROWS, as_array, color, escape, framed, plain, table
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import struct
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from ..errors import PenstockError
-from .markup import as_array, plain
+from .markup import as_array, escape, plain
 
 if TYPE_CHECKING:
     import numpy as np

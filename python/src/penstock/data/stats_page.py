@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any
 
 from ..base.units import amount, duration, percent, size
-from .markup import bar, details, facts, framed, plain, table
+from .markup import bar, details, escape, facts, framed, plain, table
 
 _STALL_MIN = 0.02  # if the training waits for less than this share of the time, it is fed
 # For each stage: its name in words, its colour, and what helps if steps wait for it.

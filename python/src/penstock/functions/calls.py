@@ -7,6 +7,7 @@ so that a result does not depend on where it was made.
 from __future__ import annotations
 
 import inspect
+import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from ..errors import ArgumentError, FunctionError
 KINDS = ("threads", "processes")
 STARTS = ("fork", "spawn", "forkserver")
 _SAMPLE, _BATCH, REPLACE = 1, 2, 3  # domains of random numbers
+LIMIT = "host_memory"  # what failed, where a result finds no shared memory
 _MOST_NAMED = 8  # samples of a batch in an error
 
 
@@ -54,6 +56,19 @@ class Failure(Exception):
     def __init__(self, which: str, sample: int | None, text: str, trace: str = "", error: BaseException | None = None) -> None:
         super().__init__(which, sample, text, trace, error)
         self.which, self.sample, self.text, self.trace, self.error = which, sample, text, trace, error
+
+
+class Task:
+    """A batch on its way: what a worker gets, and what it gave."""
+
+    def __init__(self, arrays: Any, place: Place) -> None:
+        self.arrays, self.place = arrays, place
+        self.result: Any = None
+        self.failure: Failure | None = None
+        self.seconds = 0.0
+        self.n_given = 0  # bytes of a process's block that its arguments take
+        self.is_done = self.is_dropped = self.is_counted = False
+        self.ends = threading.Lock()  # of a thread's task: held until it is done
 
 
 def of(given: Mapping[str, Any]) -> Functions | None:

@@ -6,17 +6,19 @@ import functools
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from ..base.signals import raised_by_handler
 from ..data.dataset import Dataset
 from ..errors import LimitError, PenstockError
 from . import calls
-from . import workers as _workers
 from .bad import BadSamples, Fetch
 from .counts import FunctionStats
 from .place import Place
+
+if TYPE_CHECKING:
+    from . import workers as _workers
 
 _Arrays = Callable[[_native.Batch], dict[str, Any]]
 
@@ -28,7 +30,7 @@ class Pipeline:
         self._functions, self._given, self._dataset, self._limit = functions, given, dataset, limit
         self.has_workers = given["function_workers"] > 0
         self._pool: _workers.Threads | _workers.Processes | None = None
-        self._tasks: deque[tuple[_workers.Task, Place]] = deque()  # with the places after their batches
+        self._tasks: deque[tuple[calls.Task, Place]] = deque()  # with the places after their batches
         self._end = False  # no batch follows: the epoch is over
         self._tears = False  # an exception now leaves something half done
         self._waits = False  # no batch is asked for before those under way are delivered
@@ -122,7 +124,9 @@ class Pipeline:
         """Returns what the workers made of the batch after `here`, the place after it, and which rows it has. None: there is
         none. Another call returns the same until `here` is that place."""
         if self._pool is None:
-            self._pool = _workers.opened(self._functions, self._given, self._limit)
+            from . import workers  # multiprocessing and more, which a loader without workers does not need
+
+            self._pool = workers.opened(self._functions, self._given, self._limit)
         if self._tasks and self._tasks[0][1] is here:
             self._tasks.popleft()
         try:
@@ -137,14 +141,14 @@ class Pipeline:
             return task.result, place, task.place
         except calls.Failure as failure:
             self._tears = True  # the batch is made anew, by other workers
-            if failure.which == _workers.LIMIT:
+            if failure.which == calls.LIMIT:
                 raise LimitError(failure.text, dataset=self._dataset.path) from None
             rows = self._tasks[0][0].place if self._tasks else None
             raise calls.error_of(failure, self._dataset, rows) from failure.error
 
     def _next(
         self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays, here: Place
-    ) -> tuple[_workers.Task, Place] | None:
+    ) -> tuple[calls.Task, Place] | None:
         while self._put_one(pool, native, to_arrays, here):
             pass
         if not self._tasks:
@@ -202,7 +206,7 @@ class Pipeline:
         arrays: dict[str, Any],
         before: Place,
     ) -> bool:
-        task = _workers.Task(arrays, self.place_of(batch, arrays))
+        task = calls.Task(arrays, self.place_of(batch, arrays))
         place = Place(native.state(), before.taken + 1, before.left - 1)
         self._tears = True
         try:

@@ -32,27 +32,14 @@ from ..base.signals import handled, how_ended
 from ..errors import ArgumentError, LimitError, StateError
 from . import calls
 from . import memory as _memory
+from .calls import LIMIT, Task
 
 SLICE = 0.05  # seconds between two looks at workers that say nothing
 _ORPHAN_SECONDS = 2.0  # a process looks so often whether its parent lives
-LIMIT = "host_memory"  # what failed, where a result finds no shared memory
 _TO_GROUPS = {signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}  # often sent to all processes of a job at once
 _END_SECONDS = 1.0  # that an idle process has to end by itself
 
 _More = Callable[[int], bool]  # asks for bytes; False: there are none
-
-
-class Task:
-    """A batch on its way: what a worker gets, and what it gave."""
-
-    def __init__(self, arrays: Any, place: calls.Place) -> None:
-        self.arrays, self.place = arrays, place
-        self.result: Any = None
-        self.failure: calls.Failure | None = None
-        self.seconds = 0.0
-        self.n_given = 0  # bytes of a process's block that its arguments take
-        self.is_done = self.is_dropped = self.is_counted = False
-        self.ends = threading.Lock()  # of a thread's task: held until it is done
 
 
 def run(functions: calls.Functions, task: Task) -> None:

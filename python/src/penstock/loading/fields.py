@@ -15,7 +15,6 @@ from ..data.schema import Keypoints
 from ..errors import ArgumentError
 from ..transforms import pixels as _pixels
 from ..transforms import plain as _plain
-from ..transforms import sound
 from . import options as _more
 from . import ragged
 from . import views as _views
@@ -178,6 +177,8 @@ class FieldOptions:
                 raise ArgumentError(f"transforms[{field.name!r}]: the field is delivered encoded")
             self.encoded.add(field.name)
             return options
+        from ..transforms import sound
+
         sound.find_library()
         options["decode_audio"] = True
         options["audio_ops"] = sound.steps_of(field.name, ops)

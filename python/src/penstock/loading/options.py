@@ -16,7 +16,6 @@ from ..data.mixture import Mixture
 from ..errors import ArgumentError
 from ..transforms import plain as _plain
 from ..transforms.base import chain
-from ..transforms.policies import mixes
 from . import convert
 from .table import ROWS
 
@@ -110,6 +109,8 @@ def add_mix(given: Mapping[str, Any], dataset: Dataset, is_torch: bool, options:
     """How the images of each batch are mixed, and what becomes of their labels."""
     if given["mix"] is None:
         return None
+    from ..transforms.policies import mixes
+
     options["mixes"] = mixes(given["mix"])
     if options["mixes"][0][0] == 3:  # Mosaic leaves labels as they are
         return None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from ..base.units import size
 from ..data.dataset import Dataset
-from ..data.markup import details, facts, framed, plain, table
+from ..data.markup import details, escape, facts, framed, plain, table
 from ..data.notebook import About
 from ..errors import PenstockError
-from ..transforms.sound import Resample
 from . import table as arguments
 
 _APART = ("dataset", "transforms", "schedule", "batch_size")  # arguments that stand elsewhere
@@ -22,9 +20,13 @@ def about(dataset: Dataset, transforms: Any) -> About:
     known = dataset._about
     rates = {}
     for field in dataset.fields.values():
+        if field.type != "audio":
+            continue
+        from ..transforms.sound import Resample
+
         chain = transforms.get(field.name) if isinstance(transforms, Mapping) else transforms
         found = [op.rate for op in chain or () if isinstance(op, Resample)] if isinstance(chain, Sequence) else []
-        if field.type == "audio" and found:
+        if found:
             rates[field.name] = int(found[-1])
     return About(known.class_names, rates, known.label)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -35,6 +34,8 @@ def _text(value: Any) -> str:
 
 def digest(given: Mapping[str, Any]) -> str:
     """Returns the digest of the operations that these arguments of a loader name."""
+    import hashlib
+
     return hashlib.sha256(_text({name: given[name] or None for name in _OPERATIONS}).encode()).hexdigest()[:16]
 
 

@@ -21,21 +21,9 @@ from __future__ import annotations
 
 # Names in hints of the operations, which are looked up here, too.
 from collections.abc import Mapping, Sequence  # noqa: F401
-from typing import Any, ClassVar  # noqa: F401
+from typing import TYPE_CHECKING, Any, ClassVar  # noqa: F401
 
-from .base import Fill, Jitter, Padding, Size, Transform  # noqa: F401
-from .detection import (  # noqa: F401
-    Labels,
-    Letterbox,
-    MapLabels,
-    RandomIoUCrop,
-    RandomResize,
-    RandomScaleCrop,
-    RandomShortestSize,
-    RandomZoomOut,
-    SanitizeBoxes,
-    ScaleJitter,
-)
+from .base import AudioTransform, Fill, Jitter, Labels, Padding, Range, Size, Transform  # noqa: F401
 from .pixels import (
     CenterCrop,
     ColorJitter,
@@ -50,49 +38,60 @@ from .pixels import (
     Resize,
 )
 from .plain import from_json, to_json
-from .policies import (
-    AugMix,
-    AutoAugment,
-    CutMix,
-    ElasticTransform,
-    GaussianBlur,
-    Identity,
-    Mix,
-    MixUp,
-    Mosaic,
-    RandAugment,
-    RandomAdjustSharpness,
-    RandomAffine,
-    RandomApply,
-    RandomAutocontrast,
-    RandomChoice,
-    RandomEqualize,
-    RandomErasing,
-    RandomInvert,
-    RandomPerspective,
-    RandomPosterize,
-    RandomRotation,
-    RandomSolarize,
-    TrivialAugmentWide,
-)
-from .sound import (  # noqa: F401
-    MFCC,
-    AddNoise,
-    AmplitudeToDB,
-    AudioTransform,
-    CenterClip,
-    FrequencyMask,
-    Gain,
-    LogMel,
-    MelSpectrogram,
-    Mono,
-    PadTo,
-    RandomClip,
-    Range,
-    Resample,
-    Spectrogram,
-    TimeMask,
-)
+
+if TYPE_CHECKING:
+    from .detection import (
+        Letterbox,
+        MapLabels,
+        RandomIoUCrop,
+        RandomResize,
+        RandomScaleCrop,
+        RandomShortestSize,
+        RandomZoomOut,
+        SanitizeBoxes,
+        ScaleJitter,
+    )
+    from .policies import (
+        AugMix,
+        AutoAugment,
+        CutMix,
+        ElasticTransform,
+        GaussianBlur,
+        Identity,
+        Mix,
+        MixUp,
+        Mosaic,
+        RandAugment,
+        RandomAdjustSharpness,
+        RandomAffine,
+        RandomApply,
+        RandomAutocontrast,
+        RandomChoice,
+        RandomEqualize,
+        RandomErasing,
+        RandomInvert,
+        RandomPerspective,
+        RandomPosterize,
+        RandomRotation,
+        RandomSolarize,
+        TrivialAugmentWide,
+    )
+    from .sound import (
+        MFCC,
+        AddNoise,
+        AmplitudeToDB,
+        CenterClip,
+        FrequencyMask,
+        Gain,
+        LogMel,
+        MelSpectrogram,
+        Mono,
+        PadTo,
+        RandomClip,
+        Resample,
+        Spectrogram,
+        TimeMask,
+    )
 
 __all__ = [
     "AddNoise",
@@ -157,3 +156,39 @@ __all__ = [
     "from_json",
     "to_json",
 ]
+
+# The modules of those that many chains do not have: each is loaded when one of its operations is first used.
+_HOMES = {
+    **dict.fromkeys(
+        ("Letterbox", "MapLabels", "RandomIoUCrop", "RandomResize", "RandomScaleCrop", "RandomShortestSize", "RandomZoomOut",
+         "SanitizeBoxes", "ScaleJitter"),
+        "detection",
+    ),
+    **dict.fromkeys(
+        ("AugMix", "AutoAugment", "CutMix", "ElasticTransform", "GaussianBlur", "Identity", "Mix", "MixUp", "Mosaic",
+         "RandAugment", "RandomAdjustSharpness", "RandomAffine", "RandomApply", "RandomAutocontrast", "RandomChoice",
+         "RandomEqualize", "RandomErasing", "RandomInvert", "RandomPerspective", "RandomPosterize", "RandomRotation",
+         "RandomSolarize", "TrivialAugmentWide"),
+        "policies",
+    ),
+    **dict.fromkeys(
+        ("MFCC", "AddNoise", "AmplitudeToDB", "CenterClip", "FrequencyMask", "Gain", "LogMel", "MelSpectrogram", "Mono",
+         "PadTo", "RandomClip", "Resample", "Spectrogram", "TimeMask"),
+        "sound",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f".{home}", __name__)
+    globals().update({each: getattr(module, each) for each in module.__all__})  # hints name them, too
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

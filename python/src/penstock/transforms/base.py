@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ..base.public import public
 from ..errors import ArgumentError
 
-__all__ = ["Transform"]
+__all__ = ["AudioTransform", "Transform"]
 
 Size = int | Sequence[int]
 Padding = int | Sequence[int]
 Fill = float | Sequence[float]
 Jitter = float | Sequence[float]
+Range = float | Sequence[float]
+Labels = Mapping[int, int] | Sequence[int] | Sequence[Sequence[int]]
 
 #: Means of ImageNet's channels (red, green, blue), as torchvision has them, for ``transforms.Normalize``.
 IMAGENET_MEAN: tuple[float, float, float] = (0.485, 0.456, 0.406)
@@ -25,6 +27,9 @@ IMAGENET_STD: tuple[float, float, float] = (0.229, 0.224, 0.225)
 _INTERPOLATIONS = {"nearest": 1, "bilinear": 2, "bicubic": 3, "nearest-exact": 4}
 _PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
 _MAX_SIDE = 65535
+#: Kinds of operations that move pixels, and of those that move nothing and count for masks and boxes that follow no image.
+MOVING = frozenset((*range(1, 8), *range(11, 17), *range(30, 33)))
+FOR_ANNOTATIONS = frozenset((17, 18))
 
 
 def _fail(op: object, text: str) -> ArgumentError:
@@ -149,6 +154,17 @@ class Transform:
     def is_random(self) -> bool:
         """True if it draws random numbers for each sample, so that the result depends on the epoch."""
         return self._draws or any(_draws_by(part) for part in self.parts())
+
+
+class AudioTransform(Transform):
+    """Base of all operations on sound."""
+
+    def steps(self) -> list[dict[str, Any]]:
+        """Returns the operation for the C library: members of ``struct pst_audio_op``, one dict or several."""
+        raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": 0, "audio": self.steps()}
 
 
 def _draws_by(part: dict[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from ..base.public import public
 from .base import (
     Fill,
+    Labels,
     Size,
     Transform,
     _fail,
@@ -45,13 +46,8 @@ __all__ = [
 _RANDOM_IOU_CROP, _RANDOM_ZOOM_OUT, _LETTERBOX, _SCALE_JITTER = range(11, 15)
 _RANDOM_SHORTEST_SIZE, _RANDOM_RESIZE, _MAP_LABELS, _SANITIZE_BOXES = range(15, 19)
 _RANDOM_CROP = 3
-MOVING = frozenset(range(_RANDOM_IOU_CROP, _RANDOM_RESIZE + 1))
-# They move nothing and count for masks and boxes that follow no image.
-FOR_ANNOTATIONS = frozenset((_MAP_LABELS, _SANITIZE_BOXES))
 _MAX_CHOICES = 16  # of sizes and overlaps
 _MAX_FACTOR = 1000
-
-Labels = Mapping[int, int] | Sequence[int] | Sequence[Sequence[int]]
 
 
 def _factors(op: object, name: str, value: object, low: float, high: float) -> list[float]:

@@ -43,7 +43,6 @@ __all__ = [
 # Numbers of include/penstock/augment.h, which pins them.
 _RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
 _HORIZONTAL_FLIP, _VERTICAL_FLIP, _PAD, _COLOR_JITTER, _GRAYSCALE, _NORMALIZE = 5, 6, 7, 8, 9, 10
-MOVING = frozenset(range(_RESIZE, _PAD + 1))
 MIRRORS = (_HORIZONTAL_FLIP, _VERTICAL_FLIP)  # kinds of operations that change left and right
 
 

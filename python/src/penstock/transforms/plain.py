@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import numbers
 from collections.abc import Mapping, Sequence
@@ -11,26 +12,28 @@ from typing import Any
 from ..base import options
 from ..base.public import public
 from ..errors import ArgumentError
-from . import detection, pixels, policies, sound
-from .base import Transform, chain
+from .base import FOR_ANNOTATIONS, MOVING, AudioTransform, Transform, chain
 from .pixels import Grayscale, RandomGrayscale
-from .sound import AudioTransform
 
 __all__ = ["from_json", "to_json"]
 
-# Operations by their names in files.
-_OPERATIONS: dict[str, type[Transform]] = {
-    name: kind
-    for module in (detection, pixels, policies, sound)
-    for name in module.__all__
-    if isinstance(kind := getattr(module, name), type) and issubclass(kind, Transform) and kind is not AudioTransform
-}
-_GEOMETRIC = pixels.MOVING | policies.MOVING | detection.MOVING
+
+@functools.cache
+def _operations() -> dict[str, type[Transform]]:
+    """All operations by their names in files."""
+    from . import detection, pixels, policies, sound
+
+    return {
+        name: kind
+        for module in (detection, pixels, policies, sound)
+        for name in module.__all__
+        if isinstance(kind := getattr(module, name), type) and issubclass(kind, Transform)
+    }
 
 
 def geometric(ops: Sequence[Transform]) -> list[Transform]:
     """Returns the operations of `ops` for masks that follow no image: those that move pixels, map classes, or drop boxes."""
-    wanted = _GEOMETRIC | detection.FOR_ANNOTATIONS
+    wanted = MOVING | FOR_ANNOTATIONS
     return [op for op in ops if not isinstance(op, AudioTransform) and any(part["kind"] in wanted for part in op.parts())]
 
 
@@ -44,7 +47,7 @@ def output_channels(field: str, ops: list[Transform]) -> int:
     for i, op in enumerate(ops):
         if isinstance(op, Grayscale) and op.num_output_channels == 1:
             for before in ops[:i]:
-                moves = before.describe()["kind"] in _GEOMETRIC | detection.FOR_ANNOTATIONS
+                moves = before.describe()["kind"] in MOVING | FOR_ANNOTATIONS
                 if moves or isinstance(before, (Grayscale, RandomGrayscale)):
                     continue
                 raise ArgumentError(
@@ -103,9 +106,9 @@ def _from_plain(plain: object) -> Transform:
     if not isinstance(plain, dict) or not isinstance(plain.get("op"), str):
         raise ArgumentError(f'an operation is an object like {{"op": "CenterCrop", "size": 224}}, not {plain!r}')
     name = plain["op"]
-    if name not in _OPERATIONS:
-        raise ArgumentError(f"no operation {name!r}{options.nearest(name, sorted(_OPERATIONS))}")
-    operation = _OPERATIONS[name]
+    if name not in _operations():
+        raise ArgumentError(f"no operation {name!r}{options.nearest(name, sorted(_operations()))}")
+    operation = _operations()[name]
     arguments = {key: _argument(value) for key, value in plain.items() if key != "op"}
     if name in ("RandomApply", "RandomChoice") and "transforms" in plain:
         arguments["transforms"] = tuple(_chain_from_plain(plain["transforms"]))

@@ -59,7 +59,6 @@ _SHARPNESS, _GAUSSIAN_BLUR, _AFFINE, _PERSPECTIVE, _ELASTIC, _ERASING = range(28
 _RAND_AUGMENT, _TRIVIAL_AUGMENT, _AUTO_AUGMENT, _AUGMIX = range(34, 38)
 _POLICIES = {"imagenet": 0, "cifar10": 1, "svhn": 2}
 _MAX_INNER = 14
-MOVING = frozenset((_AFFINE, _PERSPECTIVE, _ELASTIC))
 # Resize, the crops, Pad, Normalize and those of _detection: they change the size, end a chain, or are for annotations.
 _NOT_INNER = frozenset((1, 2, 3, 4, 7, *range(10, 19)))
 

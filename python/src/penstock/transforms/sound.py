@@ -17,12 +17,11 @@ from typing import Any
 
 from ..base.public import public
 from ..errors import ArgumentError
-from .base import Transform
+from .base import AudioTransform, Range, Transform
 
 __all__ = [
     "AddNoise",
     "AmplitudeToDB",
-    "AudioTransform",
     "CenterClip",
     "FrequencyMask",
     "Gain",
@@ -36,8 +35,6 @@ __all__ = [
     "Spectrogram",
     "TimeMask",
 ]
-
-Range = float | Sequence[float]
 
 # Numbers of include/penstock/audio.h, which pins them.
 _MONO, _RESAMPLE, _RANDOM_CLIP, _CENTER_CLIP, _PAD_TO, _GAIN, _NOISE = 1, 2, 3, 4, 5, 6, 7
@@ -79,17 +76,6 @@ def _decibels(op: object, name: str, value: Any) -> list[float]:
     if low > high:
         raise ArgumentError(f"{type(op).__name__}: {name} falls: {value!r}")
     return [low, high]
-
-
-class AudioTransform(Transform):
-    """Base of all operations on sound."""
-
-    def steps(self) -> list[dict[str, Any]]:
-        """Returns the operation for the C library: members of ``struct pst_audio_op``, one dict or several."""
-        raise NotImplementedError
-
-    def describe(self) -> dict[str, Any]:
-        return {"kind": 0, "audio": self.steps()}
 
 
 @dataclass(frozen=True)
