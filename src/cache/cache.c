@@ -268,10 +268,11 @@ bool psti_cache_look(pst_cache *cache, const struct psti_cache_shape *shape,
                      struct psti_cache_use *use)
 {
     pthread_mutex_lock(&cache->lock);
-    const struct psti_cache_set *set = look(cache, shape);
+    struct psti_cache_set *set = look(cache, shape);
     if (set && use)
         *use = (struct psti_cache_use){.n_items = atomic_load(&set->n_items),
                                        .nbytes = atomic_load(&set->nbytes),
+                                       .n_waiting = psti_cache_later_count(set),
                                        .is_open = set->n_owners > 0};
     pthread_mutex_unlock(&cache->lock);
     return set != NULL;

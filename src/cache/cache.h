@@ -17,8 +17,7 @@ struct psti_cache_set;
 #define PSTI_CACHE_AS_STORED 0 /* form of an item that has the data set's own bytes */
 
 struct psti_cache_span {
-    /* Valid until the set is closed. If items of the set may be replaced (below): until the reader
-     * leaves. */
+    /* Valid until the set is closed. If the set's shape has forms: until the reader leaves. */
     const void *bytes;
     uint64_t nbytes;
     uint8_t form; /* PSTI_CACHE_AS_STORED, or the number that was given to psti_cache_keep */
@@ -64,17 +63,18 @@ enum psti_cache_answer psti_cache_find(struct psti_cache_set *set, uint64_t samp
  * success it is one for more_nbytes. */
 bool psti_cache_enlarge(struct psti_cache_set *set, uint64_t nbytes, uint64_t more_nbytes);
 /* Copies the item's bytes into the space reserved for `nbytes` bytes. An item in another form may
- * be shorter; the rest of the space is given back. Returns false if the system has no more memory;
- * the reservation is given up then. */
+ * be shorter; the rest of the space is given back. Returns false if the system has no more memory,
+ * or there is no place that is large enough; the reservation is given up then, and in a shared set
+ * the item counts as one that found no room. */
 bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, uint64_t nbytes,
                      const struct psti_cache_span *item);
 /* Gives the reserved space back, because the item could not be read or is not good. */
 void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                         uint64_t nbytes);
 
-/* Replacing items. A set of this process whose shape has forms may hold an item as it is stored at
- * first, and in another form later. Readers enter the set before they ask for items, and leave when
- * they need the bytes no more; until then these do not change.
+/* Replacing items. A set whose shape has forms may hold an item as it is stored at first, and in
+ * another form later. Readers enter the set, or their view of it, before they ask for items, and
+ * leave when they need the bytes no more; until then these do not change.
  * ---------------------------------------------------------------------------------------------- */
 
 /* Enters; a number for psti_cache_leave. No lock. A child that was forked need not enter. */
@@ -82,9 +82,10 @@ unsigned psti_cache_enter(struct psti_cache_set *set);
 void psti_cache_leave(struct psti_cache_set *set, unsigned reader);
 
 /* From now on the set has a queue of the items that it holds, in the order in which they were kept.
- * It keeps 1/32 of the cache, if that is free, as room for items that are being replaced. False:
- * the set's items cannot be replaced: it is shared, or has no forms; or there is no memory for the
- * queue. May be called again. */
+ * It keeps 1/32 of the cache, if that is free, as room for items that are being replaced; where n
+ * sets of the cache have queues, the last of them 1/32 of an n-th. False: the set's items cannot be
+ * replaced: it has no forms, or is frozen; or there is no memory for the queue. May be called
+ * again. */
 bool psti_cache_later_open(struct psti_cache_set *set);
 /* Number of items in the queue. */
 uint64_t psti_cache_later_count(struct psti_cache_set *set);
@@ -112,6 +113,18 @@ enum psti_cache_replaced psti_cache_later_put(struct psti_cache_set *set,
                                               const struct psti_cache_later *later,
                                               const struct psti_cache_span *item);
 
+/* Shared sets: readers in other processes are asked in rounds if they have left. One thread calls
+ * these, the service's loop. */
+
+/* True: replaced items wait for a round. The caller asks each view of the set that is open now, and
+ * then calls psti_cache_later_end_round. False: none is needed now, or one is under way. */
+bool psti_cache_later_begin_round(struct psti_cache_set *set);
+/* Each of these views has ended the round, or its process has ended or closed it. */
+void psti_cache_later_end_round(struct psti_cache_set *set);
+/* A process may go on reading the set, and cannot be asked any more. From now on no item is taken
+ * out of the queue, and replaced items keep their places. */
+void psti_cache_later_freeze(struct psti_cache_set *set);
+
 /* Shared caches. One process, the host service, has the cache: its tables and items lie in stores
  * (base/files/sealed.h), which other processes can read, but nobody else can write.
  * ---------------------------------------------------------------------------------------------- */
@@ -128,6 +141,8 @@ struct psti_cache_export {
 struct psti_cache_export psti_cache_set_export(struct psti_cache_set *set);
 /* Items that found no room may be asked for again, because there may be room now. */
 void psti_cache_set_readmit(struct psti_cache_set *set);
+/* Bytes that further items of the set may take, though not of every size. */
+uint64_t psti_cache_set_room(struct psti_cache_set *set);
 
 /* True if the set holds the item with that number. */
 bool psti_cache_holds(struct psti_cache_set *set, uint64_t number);
@@ -135,6 +150,7 @@ bool psti_cache_holds(struct psti_cache_set *set, uint64_t number);
 /* What a set takes. */
 struct psti_cache_use {
     uint64_t n_items, nbytes;
+    uint64_t n_waiting; /* items that wait to be replaced */
     bool is_open;
 };
 /* Looks for a set without opening it. False: the cache has none with that shape. `use` may be
@@ -154,13 +170,25 @@ enum pst_status psti_cache_view_open(const struct psti_cache_shape *shape,
                                      struct psti_cache_view **out, struct pst_error *err);
 void psti_cache_view_close(struct psti_cache_view **view); /* *view may be NULL */
 /* As psti_cache_ask. PSTI_CACHE_ADMIT: the item is not here, and the set's owner may read it.
- * PSTI_CACHE_PASS: it will not. Spans are valid until the view is closed. Any thread; no lock. */
+ * PSTI_CACHE_PASS: it will not. Spans are valid until the reader leaves, and the view is open. Any
+ * thread; no lock. */
 enum psti_cache_answer psti_cache_view_ask(struct psti_cache_view *view, uint64_t sample,
                                            uint32_t i_item, uint64_t nbytes,
                                            struct psti_cache_span *span);
 
-/* Number of items that the set holds, as its owner says. */
+/* Enters; a number for psti_cache_view_leave. Any thread; no lock. */
+unsigned psti_cache_view_enter(struct psti_cache_view *view);
+/* True: psti_cache_view_go_on may go on with a round now. */
+bool psti_cache_view_leave(struct psti_cache_view *view, unsigned reader);
+/* The set's owner wants to know when all who are readers now have left. One thread calls these two.
+ */
+void psti_cache_view_begin_round(struct psti_cache_view *view);
+/* True: they have, or there is no round. */
+bool psti_cache_view_go_on(struct psti_cache_view *view);
+
+/* Number of items that the set holds, and of those that wait to be replaced, as its owner says. */
 uint64_t psti_cache_view_count(struct psti_cache_view *view);
+uint64_t psti_cache_view_waiting(struct psti_cache_view *view);
 
 /* Remote caches: handles of a cache that another process has. What the public functions do with one
  * is up to its maker.

@@ -41,6 +41,13 @@ bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes)
     return true;
 }
 
+uint64_t psti_cache_set_room(struct psti_cache_set *set)
+{
+    uint64_t used = atomic_load_explicit(&set->cache->used, memory_order_relaxed);
+    return set->cache->limit - used +
+           atomic_load_explicit(&set->hole_nbytes, memory_order_relaxed);
+}
+
 uint64_t psti_cache_give_to_holes(struct psti_cache_set *set, uint64_t nbytes)
 {
     uint64_t all = atomic_load_explicit(&set->holes_nbytes, memory_order_relaxed), given;

@@ -69,7 +69,7 @@ size_t psti_cache_extent_drop(struct psti_cache_extent *extent)
         size_t end = run->place + run->nbytes;
         if (atomic_compare_exchange_strong(extent->end, &end, run->place))
             continue;
-        psti_cache_set_add_hole(extent->set, run);
+        (void)psti_cache_set_add_hole(extent->set, run, 0);
         lost += run->nbytes;
     }
     psti_cache_memory_close(&extent->own);
@@ -91,7 +91,7 @@ static void publish(struct psti_cache_extent *extent, const struct psti_cache_ru
         if (!psti_cache_set_publish(extent->set, item)) {
             const struct psti_cache_run hole = {run->place + at, room};
             if (extent->memory != &extent->own)
-                psti_cache_set_add_hole(extent->set, &hole);
+                (void)psti_cache_set_add_hole(extent->set, &hole, 0);
             continue;
         }
         *n += 1;

@@ -18,7 +18,8 @@
 
 /* At the beginning of a shared set's memory. */
 struct psti_cache_store_head {
-    atomic_uint_fast64_t n_items; /* that the set holds */
+    atomic_uint_fast64_t n_items;   /* that the set holds */
+    atomic_uint_fast64_t n_waiting; /* of these, those that wait to be replaced */
 };
 
 /* True if the item may be one of nbytes as the data set stores it. In another form it has any
@@ -96,6 +97,7 @@ struct psti_cache_set {
     /* cache_later.c: items to be replaced, and the readers of items; NULL: none is replaced. */
     _Atomic(struct psti_cache_queue *) queue;
     atomic_uint turn, n_readers[2];
+    atomic_bool is_frozen; /* psti_cache_later_freeze */
     /* bytes taken from the cache's budget, for table, items and reservations */
     atomic_uint_fast64_t nbytes;
     atomic_uint_fast64_t n_items; /* items that the set holds */
@@ -116,6 +118,7 @@ struct pst_cache {
     atomic_uint_fast64_t used; /* bytes taken from the budget; at most `limit` */
     atomic_uint_fast64_t n_refused;
     atomic_uint n_closed; /* closed sets; changed only with the lock */
+    atomic_uint n_queues; /* sets whose items are replaced */
 };
 
 /* Bytes of a table of n entries. */
@@ -174,8 +177,10 @@ size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes, bool pays
 /* Takes nbytes from the beginning of the first hole before `before` that is large enough. Returns
  * its place, or SIZE_MAX if there is no such hole. */
 size_t psti_cache_set_take_hole(struct psti_cache_set *set, size_t nbytes, size_t before);
-/* Remembers that no item lies there, so that others may. */
-void psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache_run *hole);
+/* Remembers that no item lies there, so that others may. The caller has taken `kept` of its bytes
+ * for items. False: there is no memory for that, and the place stays unused. */
+bool psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache_run *hole,
+                             uint64_t kept);
 /* Returns the item with that number, or NULL if the set does not hold it. */
 const struct psti_cache_item *psti_cache_set_item(struct psti_cache_set *set, uint64_t number);
 /* True if the set neither holds the item nor has space reserved for it. */

@@ -11,7 +11,13 @@
  * in one of two counters; `turn` (0 or 1) says in which. A replaced item is free for use once each
  * of the two counters was seen at 0 after the item's entry had changed: every reader that found the
  * old entry was counted before it looked, and has left. The turn changes only when the other
- * counter is 0, so new readers keep none of the two above 0 for ever. */
+ * counter is 0, so new readers keep none of the two above 0 for ever.
+ *
+ * Readers of a shared set in other processes count themselves in their views (cache_view.c), which
+ * the set's owner asks in rounds. A round has ended when each view has seen both of its own
+ * counters at 0 since the round began. Replaced items of a shared set are free if besides a round
+ * has ended that began after their turn. Nothing is freed any more once a reader may go on that
+ * nobody can ask (psti_cache_later_freeze). */
 #include "cache/cache_int.h"
 #include "cache/cache_queue.h"
 
@@ -27,7 +33,7 @@
 
 unsigned psti_cache_enter(struct psti_cache_set *set)
 {
-    if (set->shape.forms == 0 || set->cache->shared)
+    if (set->shape.forms == 0)
         return 0;
     unsigned turn = atomic_load(&set->turn);
     atomic_fetch_add(&set->n_readers[turn], 1);
@@ -88,11 +94,18 @@ static void release(struct psti_cache_set *set, struct psti_cache_queue *queue,
         return;
     }
     const struct psti_cache_run hole = {(size_t)(item->bytes - memory->bytes), item->nbytes};
-    psti_cache_set_add_hole(set, &hole);
     uint64_t wanted = queue->spare_max - queue->spare;
     wanted = wanted < item->nbytes ? wanted : item->nbytes;
-    if (psti_cache_take_from_holes(set, wanted))
+    if (psti_cache_set_add_hole(set, &hole, wanted))
         queue->spare += wanted;
+}
+
+/* True if items that were replaced before this turn wait for a round of the set's views. The lock
+ * is held. */
+static bool needs_round(struct psti_cache_set *set, const struct psti_cache_queue *queue)
+{
+    return set->cache->shared && queue->n_retired[atomic_load(&set->turn) ^ 1] > 0 &&
+           queue->n_ended < queue->n_needed;
 }
 
 /* Frees what no reader can have, and begins another turn if that is possible. The lock is held. */
@@ -100,12 +113,14 @@ static void advance(struct psti_cache_set *set, struct psti_cache_queue *queue)
 {
     for (int i = 0; i < ADVANCES && queue->n_retired[0] + queue->n_retired[1] > 0; i++) {
         unsigned turn = atomic_load(&set->turn), before = turn ^ 1;
-        if (atomic_load(&set->n_readers[before]) != 0)
+        if (queue->is_frozen || needs_round(set, queue) ||
+            atomic_load(&set->n_readers[before]) != 0)
             return;
         for (uint32_t k = 0; k < queue->n_retired[before]; k++)
             release(set, queue, &queue->retired[before][k]);
         queue->n_retired[before] = 0;
         atomic_store(&set->turn, before);
+        queue->n_needed = queue->n_begun + 1;
     }
 }
 
@@ -118,66 +133,120 @@ static void retire(struct psti_cache_set *set, struct psti_cache_queue *queue,
         (struct psti_cache_retired){(char *)(uintptr_t)item, room};
 }
 
+/* Where readers of a shared set see how many items wait. NULL: the set is not shared. */
+static atomic_uint_fast64_t *waiting_of(const struct psti_cache_set *set)
+{
+    struct psti_cache_store_head *head = (void *)set->memory.bytes;
+    return set->cache->shared ? &head->n_waiting : NULL;
+}
+
+/* The queue's lock is held. */
+static void freeze(struct psti_cache_queue *queue)
+{
+    queue->is_frozen = true;
+    atomic_store(queue->n_left, 0);
+}
+
+/* Makes `queue` that of the set, and notes what the set holds. False: another one was first. */
+static bool install(struct psti_cache_set *set, struct psti_cache_queue *queue)
+{
+    struct psti_cache_queue *none = NULL;
+    pthread_mutex_lock(&queue->lock);
+    bool mine = atomic_compare_exchange_strong(&set->queue, &none, queue);
+    for (uint64_t i = 0; mine && i < queue->n_numbers; i++)
+        if (psti_cache_holds(set, i))
+            psti_cache_queue_note(queue, i);
+    if (atomic_load(&set->is_frozen))
+        freeze(queue);
+    pthread_mutex_unlock(&queue->lock);
+    return mine;
+}
+
 bool psti_cache_later_open(struct psti_cache_set *set)
 {
-    struct psti_cache_queue *queue = NULL, *none = NULL;
     uint64_t n = 0;
-    if (set->shape.forms == 0 || set->cache->shared)
+    if (set->shape.forms == 0 || atomic_load(&set->is_frozen))
         return false;
     if (psti_cache_queue_of(set))
         return true;
     psti_format_cache_numbers(&set->shape, &n);
-    uint64_t spare = set->cache->limit / SPARE_PART, nbytes = psti_cache_queue_nbytes(n);
+    uint64_t nbytes = psti_cache_queue_nbytes(n);
     if (!psti_cache_take(set, nbytes))
         return false;
-    spare = psti_cache_take_free(set, spare) ? spare : 0;
-    queue = psti_cache_queue_make(n);
+    /* The queues of many sets, such as those of a mixture, leave most of the cache for items. */
+    uint64_t part = atomic_fetch_add(&set->cache->n_queues, 1) + 1;
+    uint64_t wanted = set->cache->limit / SPARE_PART / part;
+    uint64_t spare = psti_cache_take_free(set, wanted) ? wanted : 0;
+    struct psti_cache_queue *queue = psti_cache_queue_make(n, waiting_of(set));
     if (queue) {
         queue->spare = spare;
-        queue->spare_max = set->cache->limit / SPARE_PART;
-        pthread_mutex_lock(&queue->lock);
-        bool mine = atomic_compare_exchange_strong(&set->queue, &none, queue);
-        for (uint64_t i = 0; mine && i < n; i++)
-            if (psti_cache_holds(set, i))
-                psti_cache_queue_note(queue, i);
-        pthread_mutex_unlock(&queue->lock);
-        if (mine)
+        queue->spare_max = wanted;
+        if (install(set, queue))
             return true;
     }
-    psti_cache_return(set, nbytes + spare); /* another one was first, or there is no memory */
+    psti_cache_return(set, nbytes + spare);
+    atomic_fetch_sub(&set->cache->n_queues, 1);
     psti_cache_queue_free(queue);
-    return none != NULL;
+    return psti_cache_queue_of(set) != NULL;
+}
+
+/* Returns the next item of the queue, or NULL if there is none. The lock is held. */
+static const struct psti_cache_item *next_of(struct psti_cache_set *set,
+                                             const struct psti_cache_queue *queue, bool *is_again)
+{
+    *is_again = queue->n_next == queue->n_noted;
+    if (queue->is_frozen || (*is_again && queue->n_again == 0))
+        return NULL;
+    return psti_cache_set_item(set, *is_again ? queue->again[queue->n_again - 1]
+                                              : queue->numbers[queue->n_next]);
+}
+
+/* The next item leaves the queue. The lock is held. */
+static void pass(struct psti_cache_queue *queue, bool is_again)
+{
+    queue->n_again -= is_again;
+    queue->n_next += !is_again;
+    atomic_fetch_sub_explicit(queue->n_left, 1, memory_order_relaxed);
+}
+
+/* The item, which has left the queue, comes again, after all others. False: it did already, or
+ * there are too many such items. The lock is held. */
+static bool put_again(struct psti_cache_queue *queue, uint64_t number, bool is_again)
+{
+    if (queue->is_frozen || is_again || queue->n_again == PSTI_CACHE_AGAIN_MAX)
+        return false;
+    queue->again[queue->n_again++] = number;
+    atomic_fetch_add_explicit(queue->n_left, 1, memory_order_relaxed);
+    return true;
 }
 
 bool psti_cache_later_take(struct psti_cache_set *set, struct psti_cache_later *later)
 {
     struct psti_cache_queue *queue = psti_cache_queue_of(set);
-    bool found = false;
+    const struct psti_cache_item *item;
+    bool found = false, is_again;
     if (!queue || psti_cache_later_count(set) == 0)
         return false;
     pthread_mutex_lock(&queue->lock);
     advance(set, queue);
-    bool is_again = queue->n_next == queue->n_noted;
-    if ((!is_again || queue->n_again > 0) &&
-        queue->n_retired[0] + queue->n_retired[1] + queue->n_out < PSTI_CACHE_RETIRED) {
-        uint64_t number =
-            is_again ? queue->again[queue->n_again - 1] : queue->numbers[queue->n_next];
-        /* Who takes a number out of the queue is the only one who may replace its item. */
-        const struct psti_cache_item *item = psti_cache_set_item(set, number);
+    uint32_t n_busy = queue->n_retired[0] + queue->n_retired[1] + queue->n_out;
+    /* Who takes a number out of the queue is the only one who may replace its item. */
+    while (!found && n_busy < PSTI_CACHE_RETIRED && (item = next_of(set, queue, &is_again))) {
         uint64_t room = 0;
         psti_format_cache_room(item->nbytes, &room);
         found = take(set, queue, room);
-        if (found) {
-            *later = (struct psti_cache_later){.number = number,
+        if (!found && n_busy > 0) /* which gives room back */
+            break;
+        pass(queue, is_again);
+        if (!found)
+            (void)put_again(queue, item->number, is_again);
+        else
+            *later = (struct psti_cache_later){.number = item->number,
                                                .reserved = room,
                                                .is_again = is_again,
                                                .span = {item + 1, item->nbytes, item->form}};
-            queue->n_again -= is_again;
-            queue->n_next += !is_again;
-            queue->n_out++;
-            atomic_fetch_sub_explicit(&queue->n_left, 1, memory_order_relaxed);
-        }
     }
+    queue->n_out += found;
     pthread_mutex_unlock(&queue->lock);
     return found;
 }
@@ -193,10 +262,13 @@ static size_t find_place(struct psti_cache_set *set, struct psti_cache_queue *qu
     if (place != SIZE_MAX)
         return place;
     if (!moves) {
-        queue->spare -= psti_cache_give_to_holes(set, queue->spare);
-        return psti_cache_pay_for_holes(set, room)
-                   ? psti_cache_memory_place(&set->memory, &set->end, room)
-                   : SIZE_MAX;
+        uint64_t given = psti_cache_give_to_holes(set, queue->spare);
+        queue->spare -= given;
+        if (psti_cache_pay_for_holes(set, room))
+            return psti_cache_memory_place(&set->memory, &set->end, room);
+        if (psti_cache_take_from_holes(set, given)) /* else an admitted item was faster */
+            queue->spare += given;
+        return SIZE_MAX;
     }
     bool is_here = at >= first && at < first + set->memory.capacity;
     return psti_cache_set_take_hole(set, room, is_here ? (size_t)(at - first) : SIZE_MAX);
@@ -210,7 +282,7 @@ static void show(struct psti_cache_set *set, const struct psti_cache_later *late
     *kept = (struct psti_cache_item){
         .nbytes = item->nbytes, .number = later->number, .form = item->form};
     memcpy(kept + 1, item->bytes, item->nbytes);
-    atomic_store(&set->table[later->number], (uintptr_t)kept);
+    atomic_store(&set->table[later->number], (uintptr_t)kept - set->origin);
 }
 
 enum psti_cache_replaced psti_cache_later_put(struct psti_cache_set *set,
@@ -242,15 +314,45 @@ enum psti_cache_replaced psti_cache_later_put(struct psti_cache_set *set,
     } else {
         give(set, queue, reserved);
     }
-    if (place == SIZE_MAX && item) {
-        bool again = !later->is_again && queue->n_again < PSTI_CACHE_AGAIN_MAX;
-        result = again ? PSTI_CACHE_AGAIN : PSTI_CACHE_TOO_LONG;
-        if (result == PSTI_CACHE_AGAIN) {
-            queue->again[queue->n_again++] = later->number;
-            atomic_fetch_add_explicit(&queue->n_left, 1, memory_order_relaxed);
-        }
-    }
+    if (place == SIZE_MAX && item)
+        result = put_again(queue, later->number, later->is_again) ? PSTI_CACHE_AGAIN
+                                                                  : PSTI_CACHE_TOO_LONG;
     advance(set, queue);
     pthread_mutex_unlock(&queue->lock);
     return result;
+}
+
+bool psti_cache_later_begin_round(struct psti_cache_set *set)
+{
+    struct psti_cache_queue *queue = psti_cache_queue_of(set);
+    if (!queue)
+        return false;
+    pthread_mutex_lock(&queue->lock);
+    advance(set, queue);
+    bool begins =
+        !queue->is_frozen && queue->n_begun == queue->n_ended && needs_round(set, queue);
+    queue->n_begun += begins;
+    pthread_mutex_unlock(&queue->lock);
+    return begins;
+}
+
+void psti_cache_later_end_round(struct psti_cache_set *set)
+{
+    struct psti_cache_queue *queue = psti_cache_queue_of(set);
+    pthread_mutex_lock(&queue->lock);
+    queue->n_ended = queue->n_begun;
+    advance(set, queue);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void psti_cache_later_freeze(struct psti_cache_set *set)
+{
+    /* Before the look for a queue: one that comes now is frozen, too. */
+    atomic_store(&set->is_frozen, true);
+    struct psti_cache_queue *queue = psti_cache_queue_of(set);
+    if (!queue)
+        return;
+    pthread_mutex_lock(&queue->lock);
+    freeze(queue);
+    pthread_mutex_unlock(&queue->lock);
 }

@@ -8,16 +8,17 @@
 
 struct psti_cache_queue *psti_cache_queue_of(struct psti_cache_set *set)
 {
-    return atomic_load_explicit(&set->queue, memory_order_acquire);
+    return atomic_load(&set->queue); /* in one order with is_frozen (psti_cache_later_freeze) */
 }
 
-struct psti_cache_queue *psti_cache_queue_make(uint64_t n)
+struct psti_cache_queue *psti_cache_queue_make(uint64_t n, atomic_uint_fast64_t *n_left)
 {
     struct psti_cache_queue *queue = psti_calloc(1, sizeof *queue);
     if (!queue)
         return NULL;
     pthread_mutex_init(&queue->lock, NULL);
     queue->n_numbers = n;
+    queue->n_left = n_left ? n_left : &queue->own_left;
     queue->numbers = psti_alloc_array((size_t)n + 1, sizeof *queue->numbers);
     queue->noted = psti_calloc((size_t)(n / 64 + 1), sizeof *queue->noted);
     if (queue->numbers && queue->noted)
@@ -40,11 +41,12 @@ void psti_cache_queue_note(struct psti_cache_queue *queue, uint64_t number)
 {
     /* Who looks for items while others keep some sees an item that its keeper is about to note. */
     uint64_t bit = (uint64_t)1 << (number % 64);
-    if (queue->n_noted == queue->n_numbers || (queue->noted[number / 64] & bit))
+    if (queue->is_frozen || queue->n_noted == queue->n_numbers ||
+        (queue->noted[number / 64] & bit))
         return;
     queue->noted[number / 64] |= bit;
     queue->numbers[queue->n_noted++] = number;
-    atomic_fetch_add_explicit(&queue->n_left, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(queue->n_left, 1, memory_order_relaxed);
 }
 
 void psti_cache_later_note(struct psti_cache_set *set, uint64_t number)
@@ -59,11 +61,14 @@ void psti_cache_later_note(struct psti_cache_set *set, uint64_t number)
 
 void psti_cache_later_close(struct psti_cache_set *set)
 {
-    psti_cache_queue_free(psti_cache_queue_of(set));
+    struct psti_cache_queue *queue = psti_cache_queue_of(set);
+    if (queue)
+        atomic_fetch_sub(&set->cache->n_queues, 1);
+    psti_cache_queue_free(queue);
 }
 
 uint64_t psti_cache_later_count(struct psti_cache_set *set)
 {
     struct psti_cache_queue *queue = psti_cache_queue_of(set);
-    return queue ? atomic_load_explicit(&queue->n_left, memory_order_relaxed) : 0;
+    return queue ? atomic_load_explicit(queue->n_left, memory_order_relaxed) : 0;
 }

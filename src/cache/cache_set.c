@@ -166,7 +166,8 @@ static bool extend_hole(struct psti_cache_set *set, const struct psti_cache_run 
     return false;
 }
 
-void psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache_run *hole)
+bool psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache_run *hole,
+                             uint64_t kept)
 {
     pthread_mutex_lock(&set->memory.lock);
     size_t n = atomic_load(&set->n_holes);
@@ -190,7 +191,8 @@ void psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache
         atomic_fetch_add(&set->holes_nbytes, hole->nbytes);
     pthread_mutex_unlock(&set->memory.lock);
     if (added) /* without memory to note it, it stays taken until the set is freed */
-        atomic_fetch_add(&set->hole_nbytes, hole->nbytes);
+        atomic_fetch_add(&set->hole_nbytes, hole->nbytes - kept);
+    return added;
 }
 
 static uint64_t number_of(const struct psti_cache_set *set, uint64_t sample, uint32_t i_item)
@@ -290,6 +292,8 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
     size_t place = place_admitted(set, room);
     if (place == SIZE_MAX) {
         psti_cache_give_up(set, sample, i_item, nbytes);
+        if (set->cache->shared) /* else it would be asked for, and read, again and again */
+            atomic_store(entry_of(set, sample, i_item), PSTI_CACHE_DECLINED);
         return false;
     }
     struct psti_cache_item *kept = (void *)(set->memory.bytes + place);

@@ -1,9 +1,11 @@
 /* cache_view.c - reads the set of another process: its table and its items.
  *
  * The owner writes an item's bytes first and then its entry, with release order; a reader loads the
- * entry with acquire order. The bytes of an item never change once they are published, and a seal
- * keeps the memory from becoming shorter. An entry is believed only as far as the memory reaches
- * now, which the kernel is asked for whenever an entry lies behind what was known. */
+ * entry with acquire order. The bytes of an item do not change while a reader is in the view that
+ * entered before it asked: the owner lets other items lie there only after a round of all views
+ * (cache_later.c). A seal keeps the memory from becoming shorter. An entry is believed only as far
+ * as the memory reaches now, which the kernel is asked for whenever an entry lies behind what was
+ * known. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
@@ -19,6 +21,8 @@ struct psti_cache_view {
     const atomic_uint_fast64_t *table;
     const char *memory;
     atomic_size_t known; /* bytes of `memory` that are known to be there */
+    atomic_uint turn, n_readers[2];
+    atomic_uint n_steps; /* that the round under way still has; 0: there is none */
 };
 
 enum pst_status psti_cache_view_open(const struct psti_cache_shape *shape,
@@ -95,7 +99,7 @@ enum psti_cache_answer psti_cache_view_ask(struct psti_cache_view *view, uint64_
                                            struct psti_cache_span *span)
 {
     uint64_t number = sample * view->shape.n_items + i_item;
-    uint_fast64_t found = atomic_load_explicit(&view->table[number], memory_order_acquire);
+    uint_fast64_t found = atomic_load(&view->table[number]); /* in one order with n_readers */
     if (found < PSTI_CACHE_FIRST)
         return found == PSTI_CACHE_DECLINED ? PSTI_CACHE_PASS : PSTI_CACHE_ADMIT;
     const struct psti_cache_item *item = item_at(view, found);
@@ -105,9 +109,54 @@ enum psti_cache_answer psti_cache_view_ask(struct psti_cache_view *view, uint64_
     return PSTI_CACHE_HIT;
 }
 
+unsigned psti_cache_view_enter(struct psti_cache_view *view)
+{
+    if (view->shape.forms == 0)
+        return 0;
+    unsigned turn = atomic_load(&view->turn);
+    atomic_fetch_add(&view->n_readers[turn], 1);
+    return turn + 1;
+}
+
+bool psti_cache_view_leave(struct psti_cache_view *view, unsigned reader)
+{
+    return reader > 0 && atomic_fetch_sub(&view->n_readers[reader - 1], 1) == 1 &&
+           atomic_load(&view->n_steps) > 0;
+}
+
+void psti_cache_view_begin_round(struct psti_cache_view *view) { atomic_store(&view->n_steps, 2); }
+
+/* Two steps: the counter that new readers do not use is at 0, and becomes theirs; then the other
+ * one is at 0, too. A reader that is late to count itself has not looked for its item yet. */
+bool psti_cache_view_go_on(struct psti_cache_view *view)
+{
+    for (unsigned steps = atomic_load(&view->n_steps); steps > 0; steps--) {
+        unsigned other = atomic_load(&view->turn) ^ 1;
+        if (atomic_load(&view->n_readers[other]) != 0)
+            return false;
+        if (steps == 2)
+            atomic_store(&view->turn, other);
+        atomic_store(&view->n_steps, steps - 1);
+    }
+    return true;
+}
+
+/* A number of the store's head, which the owner writes. */
+static uint64_t head_number(struct psti_cache_view *view, const atomic_uint_fast64_t *number)
+{
+    return reaches(view, sizeof(struct psti_cache_store_head))
+               ? atomic_load_explicit(number, memory_order_relaxed)
+               : 0;
+}
+
+uint64_t psti_cache_view_waiting(struct psti_cache_view *view)
+{
+    const struct psti_cache_store_head *head = (const void *)view->memory;
+    return head_number(view, &head->n_waiting);
+}
+
 uint64_t psti_cache_view_count(struct psti_cache_view *view)
 {
     const struct psti_cache_store_head *head = (const void *)view->memory;
-    return reaches(view, sizeof *head) ? atomic_load_explicit(&head->n_items, memory_order_relaxed)
-                                       : 0;
+    return head_number(view, &head->n_items);
 }

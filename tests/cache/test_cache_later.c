@@ -268,13 +268,41 @@ static void test_longer(void **state)
     free(bytes);
 }
 
-/* Sets of stored bytes alone, shared sets, and caches without room for the queue have none. */
+/* In a full cache, an item that is larger than all room for replacing stays, and those behind it
+ * are replaced. */
+static void test_large(void **state)
+{
+    (void)state;
+    pst_cache *cache = open_cache(MIB);
+    struct psti_cache_set *set = open_set(cache, 1);
+    struct psti_cache_span span;
+    unsigned char *bytes = calloc(1, MIB / 4);
+    uint64_t n_replaced = 0, n = 1;
+    assert_non_null(bytes);
+    assert_true(psti_cache_later_open(set));
+    assert_int_equal(psti_cache_ask(set, 0, 0, MIB / 4, &span), PSTI_CACHE_ADMIT);
+    span = (struct psti_cache_span){bytes, MIB / 4, 0};
+    assert_true(psti_cache_keep(set, 0, 0, MIB / 4, &span));
+    while (n < N && visit(set, n))
+        n++;
+    assert_true(n < N);
+    while (replace_one(set, &n_replaced))
+        ;
+    assert_int_equal(psti_cache_later_count(set), 0);
+    assert_true(n_replaced > n / 2);
+    assert_int_equal(psti_cache_find(set, 0, 0, MIB / 4, &span), PSTI_CACHE_HIT);
+    assert_int_equal(span.form, 0);
+    psti_cache_set_close(&set);
+    pst_cache_close(&cache);
+    free(bytes);
+}
+
+/* Sets of stored bytes alone, and caches without room for the queue have none. */
 static void test_refused(void **state)
 {
     (void)state;
-    pst_cache *cache = open_cache(2 * MIB), *shared = NULL;
+    pst_cache *cache = open_cache(2 * MIB);
     struct psti_cache_later later;
-    struct pst_error err;
     struct psti_cache_set *stored = open_set(cache, 0), *set = open_set(cache, 1);
     assert_false(psti_cache_later_open(stored));
     assert_int_equal(psti_cache_enter(stored), 0);
@@ -287,14 +315,6 @@ static void test_refused(void **state)
     psti_cache_set_close(&stored);
     psti_cache_set_close(&set);
     pst_cache_close(&cache);
-    if (psti_cache_open_shared(2 * MIB, &shared, &err) != PST_OK)
-        return;
-    const struct psti_cache_shape shape = {{1}, N, 1, 1, false};
-    if (psti_cache_set_open(shared, &shape, &set, &err) == PST_OK) {
-        assert_false(psti_cache_later_open(set));
-        psti_cache_set_close(&set);
-    }
-    pst_cache_close(&shared);
 }
 
 struct work {
@@ -360,7 +380,7 @@ int main(void)
         cmocka_unit_test(test_replace), cmocka_unit_test(test_slow_reader),
         cmocka_unit_test(test_full),    cmocka_unit_test(test_file),
         cmocka_unit_test(test_longer),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
