@@ -115,10 +115,12 @@ enum pst_cache_recode {
     /* When workers have nothing to prepare: the cache keeps an item as it is stored at first, and
      * the re-coded item takes its place later, in this epoch, between epochs or in a later one. A
      * worker begins no item while the caller waits for a batch, unless another worker is free. The
-     * cache keeps 1/32 of its bytes as room for items on their way. Batches are the same, to the
-     * bit, whatever was re-coded before. Items are re-coded at once if the cache has no room for
-     * its list of items, 8 bytes for each. PST_ERROR_ARGUMENT: there is no cache of this process,
-     * or cache_form is STORED, or with num_workers 0, a fleet, or cache_resolution TRAINING. */
+     * host cache's items are re-coded by its service, one at a time for each worker that has
+     * nothing to prepare. The cache keeps 1/32 of its bytes as room for items on their way. Batches
+     * are the same, to the bit, whatever was re-coded before. Items are re-coded at once if the cache
+     * has no room for its list of items, 8 bytes for each. PST_ERROR_ARGUMENT: there is no cache, or
+     * cache_form is STORED, or with num_workers 0, a fleet, or cache_resolution TRAINING.
+     * PST_ERROR_UNSUPPORTED: the data set is a mixture, and the cache is of this process. */
     PST_CACHE_RECODE_IDLE = 1
 };
 
@@ -869,7 +871,8 @@ struct pst_loader_stats {
      * kept, which is a part of host_memory. */
     uint64_t n_page_hits, n_pages_decoded, pages_nbytes;
     /* PST_CACHE_RECODE_IDLE: items of the cache that were not looked at yet, and the time that
-     * workers spent on re-coding others, a part of none of the times above. */
+     * workers, or the host service because of this loader, spent on re-coding others, a part of
+     * none of the times above. */
     uint64_t n_cache_to_recode, cache_recode_ns;
 };
 

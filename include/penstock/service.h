@@ -120,6 +120,8 @@ struct pst_service_set {
     uint64_t n_recoded, n_failed;  /* items that were re-coded, that could not be read */
     uint32_t n_loaders;            /* loaders that use it now; with 0 it may give way */
     bool is_full;                  /* items were declined for want of room */
+    uint64_t nbytes_saved;         /* by how many bytes re-coding made items shorter */
+    uint64_t n_to_recode;          /* items that were not looked at yet (PST_CACHE_RECODE_IDLE) */
 };
 
 /* A client. */

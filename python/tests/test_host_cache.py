@@ -154,6 +154,45 @@ def test_jpegs_are_recoded_by_the_service(folder, socket):
     assert status(socket)["sets"][0]["recoded_form"] is True
 
 
+IDLE_CHILD = """
+import sys
+import penstock as ps
+use = ps.CacheUse("host", form="pli-jpeg", recode="idle")
+with ps.Loader(sys.argv[1], batch_size=4, cache=use, num_workers=2, output="numpy") as loader:
+    while True:
+        for batch in loader:
+            print(len(batch["image"]), flush=True)
+"""
+
+
+def test_the_service_recodes_when_workers_are_idle(folder, socket):
+    """Two processes share the items. One is killed while it reads them and lets them be re-coded."""
+    use = ps.CacheUse("host", form="pli-jpeg", recode="idle")
+    with make(folder, cache=use) as loader, make(folder, cache=None) as plain:
+        wanted = [epoch(plain) for _ in range(3)]
+        child = subprocess.Popen([sys.executable, "-c", IDLE_CHILD, str(folder)], stdout=subprocess.PIPE)
+        try:
+            assert child.stdout.readline()
+            for want, got in zip(wanted[0], epoch(loader), strict=True):
+                np.testing.assert_array_equal(got, want)
+        finally:
+            child.kill()
+            child.wait()
+            child.stdout.close()
+        for number in (1, 2):
+            for want, got in zip(wanted[number], epoch(loader), strict=True):
+                np.testing.assert_array_equal(got, want)
+            deadline = time.monotonic() + 60
+            while loader.stats()["cache"]["to_recode"] > 0 and time.monotonic() < deadline:  # between epochs, too
+                time.sleep(0.01)
+        found, shown = loader.stats(), status(socket)["sets"][0]
+        assert found["cache"]["to_recode"] == shown["to_recode"] == 0
+        assert found["fallbacks"].get("host", 0) == found["storage"]["reads"] == 0
+        assert shown["recoded"] > 0 and shown["nbytes_saved"] > 0
+        assert found["cache"]["recoded"] <= shown["recoded"]
+        assert shown["reads"] == shown["items"] == len(loader.dataset)
+
+
 def test_what_cannot_be(folder, socket, monkeypatch):
     monkeypatch.setenv("PENSTOCK_SERVE", "/no/such/program")
     with pytest.raises(NotFoundError, match="/no/such/program"):

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import penstock as ps
 from conftest import PROGRAM, encoded, host_service, picture
 from flat import keywords
 from penstock import transforms as T
-from penstock.errors import StateError
+from penstock.errors import StateError, UnsupportedError
 
 CHAIN = {"image": [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]}
 N = {"packed": 12, "folder": 9, "tar": 7}
@@ -115,6 +116,26 @@ def test_forms_are_those_of_the_sources(paths: dict[str, Path], socket: Path, fo
         for _ in source:
             pass
         assert source.stats()["cache"]["hits"] == 8 and cache.stats()["items"] == 17
+
+
+def test_items_are_recoded_later(paths: dict[str, Path], socket: Path) -> None:
+    """The service re-codes the items of each source; a cache of this process does that at once."""
+    mixture = mixture_of(paths, *N)
+    later = {"cache_form": "pli", "cache_recode": "idle", "num_workers": 2}
+    with loader_of(mixture) as plain:
+        wanted = [batches(plain) for _ in range(3)]
+    with host_service(socket), loader_of(mixture, cache="host", **later) as hosted:
+        assert [batches(hosted), batches(hosted)] == wanted[:2]
+        deadline = time.monotonic() + 60
+        while hosted.stats()["cache"]["to_recode"] > 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert batches(hosted) == wanted[2]
+        sets = status(socket)["sets"]
+        assert [entry["to_recode"] for entry in sets] == [0, 0, 0]
+        assert all(entry["recoded"] > 0 for entry in sets)
+        assert hosted.stats()["cache"]["fetched"] == sum(N.values())
+    with pytest.raises(UnsupportedError, match="a mixture"):
+        loader_of(mixture, cache="8MiB", **later)
 
 
 def test_one_data_set_twice(paths: dict[str, Path], socket: Path) -> None:

@@ -232,6 +232,16 @@ struct pst_image_info psti_dataset_raw_info(const struct pst_item *item)
                                    .orientation = item->orientation ? item->orientation : 1};
 }
 
+bool psti_dataset_item_is_kept(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                               uint32_t variant, uint64_t nbytes, struct pst_item *item)
+{
+    if (pst_dataset_item(dataset, sample, i_field, variant, item, sizeof *item, NULL) != PST_OK)
+        return false;
+    if (psti_dataset_item_is_paged(item))
+        psti_dataset_item_decoded(item);
+    return item->nbytes == nbytes;
+}
+
 void psti_dataset_item_decoded(struct pst_item *item)
 {
     if (item->coding == PST_CODING_STORED)

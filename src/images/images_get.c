@@ -33,7 +33,7 @@ struct job {
     bool is_decoded; /* it has a coding of its own: no cache is asked, which would keep it so */
     bool is_stopped; /* the caller's interrupt function ended a wait */
     unsigned reader; /* of the cache of this process */
-    struct psti_images_session *held; /* where `bytes` lie, if the host cache has them */
+    struct psti_images_hold hold; /* of `bytes`, if the host cache has them */
     struct pst_error *err;
 };
 
@@ -118,7 +118,7 @@ static enum psti_cache_answer ask_cache(struct job *job, struct psti_cache_span 
     enum psti_cache_answer answer;
     if (images->host_path)
         answer = psti_images_host_ask(images, job->sample, number_of(job), nbytes, is_planned,
-                                      &job->held, &fetched, &is_lost, &job->is_stopped, span);
+                                      &job->hold, &fetched, &is_lost, &job->is_stopped, span);
     else if (images->pid == getpid() && is_planned)
         answer = psti_cache_ask(images->cache, job->sample, number_of(job), nbytes, span);
     else
@@ -384,7 +384,7 @@ static enum pst_status make(struct job *job, struct pst_pixels *pixels)
         psti_cache_give_up(job->images->cache, job->sample, number_of(job), job->item.nbytes);
     if (job->images->cache)
         psti_cache_leave(job->images->cache, job->reader);
-    psti_images_host_give(job->images, job->held);
+    psti_images_host_give(job->images, &job->hold);
     return status;
 }
 
@@ -406,15 +406,15 @@ enum pst_status pst_images_get(pst_images *images, uint64_t sample, struct pst_p
 static bool is_kept(pst_images *images, struct job *job)
 {
     struct psti_cache_span span;
-    struct psti_images_session *held;
+    struct psti_images_hold hold;
     bool fetched, is_lost, is_stopped;
     if (job->is_decoded)
         return false;
     if (images->host_path) {
         enum psti_cache_answer answer =
             psti_images_host_ask(images, job->sample, number_of(job), job->item.nbytes, false,
-                                 &held, &fetched, &is_lost, &is_stopped, &span);
-        psti_images_host_give(images, held);
+                                 &hold, &fetched, &is_lost, &is_stopped, &span);
+        psti_images_host_give(images, &hold);
         return answer == PSTI_CACHE_HIT;
     }
     if (!images->cache)

@@ -229,14 +229,30 @@ static bool is_here(const struct psti_share_wish *wish)
     return wish->result == PSTI_CACHE_RESULT_HERE || wish->result == PSTI_CACHE_RESULT_READ;
 }
 
-/* Asks in an open session. */
+/* Looks for the item. HIT: *reader is to leave when the span is not used any more. count: as
+ * psti_share_cache_ask. */
+static enum psti_cache_answer look_up(struct psti_share_cache *cache, uint64_t sample,
+                                      uint32_t i_item, uint64_t nbytes, bool count,
+                                      unsigned *reader, struct psti_cache_span *span)
+{
+    *reader = psti_share_cache_enter(cache, 0);
+    enum psti_cache_answer answer =
+        count ? psti_share_cache_ask(cache, 0, sample, i_item, nbytes, span)
+              : psti_share_cache_look(cache, 0, sample, i_item, nbytes, span);
+    if (answer == PSTI_CACHE_HIT)
+        return answer;
+    psti_share_cache_leave(cache, 0, *reader);
+    *reader = 0;
+    return answer;
+}
+
+/* Asks in an open session. It is no reader while it waits for the service. */
 static enum psti_cache_answer ask(const pst_images *images, struct psti_share_cache *cache,
                                   uint64_t sample, uint32_t i_item, uint64_t nbytes, bool wish,
-                                  bool *fetched, bool *stopped, struct psti_cache_span *span)
+                                  unsigned *reader, bool *fetched, bool *stopped,
+                                  struct psti_cache_span *span)
 {
-    enum psti_cache_answer answer =
-        wish ? psti_share_cache_ask(cache, 0, sample, i_item, nbytes, span)
-             : psti_share_cache_look(cache, 0, sample, i_item, nbytes, span);
+    enum psti_cache_answer answer = look_up(cache, sample, i_item, nbytes, wish, reader, span);
     if (answer == PSTI_CACHE_HIT)
         return answer;
     if (!wish || answer != PSTI_CACHE_ADMIT)
@@ -245,26 +261,27 @@ static enum psti_cache_answer ask(const pst_images *images, struct psti_share_ca
     struct psti_share_wish *items[] = {&item};
     *stopped = !psti_share_cache_wait(cache, items, 1, &images->stop);
     *fetched = !*stopped && is_here(&item) &&
-               psti_share_cache_look(cache, 0, sample, i_item, nbytes, span) == PSTI_CACHE_HIT;
+               look_up(cache, sample, i_item, nbytes, false, reader, span) == PSTI_CACHE_HIT;
     return *fetched ? PSTI_CACHE_HIT : PSTI_CACHE_PASS;
 }
 
 enum psti_cache_answer psti_images_host_ask(pst_images *images, uint64_t sample, uint32_t i_item,
                                             uint64_t nbytes, bool wish,
-                                            struct psti_images_session **held, bool *fetched,
+                                            struct psti_images_hold *held, bool *fetched,
                                             bool *is_lost, bool *stopped,
                                             struct psti_cache_span *span)
 {
     struct psti_images_host *host = find_host(images);
     enum psti_cache_answer answer = PSTI_CACHE_PASS;
-    *held = NULL;
+    *held = (struct psti_images_hold){0};
     *fetched = *stopped = false;
     *is_lost = true;
     if (!host)
         return answer;
-    struct psti_images_session *session = *held = hold(host);
+    struct psti_images_session *session = held->session = hold(host);
     if (session->cache) {
-        answer = ask(images, session->cache, sample, i_item, nbytes, wish, fetched, stopped, span);
+        answer = ask(images, session->cache, sample, i_item, nbytes, wish, &held->reader, fetched,
+                     stopped, span);
         *is_lost = psti_share_cache_is_lost(session->cache);
     }
     if (*is_lost)
@@ -272,10 +289,13 @@ enum psti_cache_answer psti_images_host_ask(pst_images *images, uint64_t sample,
     return answer;
 }
 
-void psti_images_host_give(pst_images *images, struct psti_images_session *held)
+void psti_images_host_give(pst_images *images, const struct psti_images_hold *held)
 {
-    if (held)
-        give(atomic_load_explicit(&images->host, memory_order_acquire), held);
+    if (!held->session)
+        return;
+    if (held->session->cache)
+        psti_share_cache_leave(held->session->cache, 0, held->reader);
+    give(atomic_load_explicit(&images->host, memory_order_acquire), held->session);
 }
 
 bool psti_images_host_stats(pst_images *images, struct pst_cache_stats *stats)

@@ -63,6 +63,11 @@ struct pst_images {
 
 /* images_host.c */
 struct psti_images_session;
+/* What a call has of the host cache: a session, and being a reader of its items. */
+struct psti_images_hold {
+    struct psti_images_session *session; /* NULL: nothing */
+    unsigned reader;
+};
 /* Opens a session with the service of the cache's handle. */
 enum pst_status psti_images_host_open(pst_images *images, const pst_cache *cache,
                                       struct pst_error *err);
@@ -71,13 +76,13 @@ void psti_images_host_close(pst_images *images);
 /* Looks for an item, and waits until the service has brought it if it is missing and `wish` is set.
  * *stopped: the caller's interrupt function ended the wait.
  * *fetched: it was brought now. PASS: it is not there, and the caller reads it. *is_lost: that is
- * because there is no service. *held is to be given back when the span is not used any more. */
+ * because there is no service. *hold is to be given back when the span is not used any more. */
 enum psti_cache_answer psti_images_host_ask(pst_images *images, uint64_t sample, uint32_t i_item,
                                             uint64_t nbytes, bool wish,
-                                            struct psti_images_session **held, bool *fetched,
+                                            struct psti_images_hold *hold, bool *fetched,
                                             bool *is_lost, bool *stopped,
                                             struct psti_cache_span *span);
-void psti_images_host_give(pst_images *images, struct psti_images_session *held); /* NULL: none */
+void psti_images_host_give(pst_images *images, const struct psti_images_hold *hold);
 /* False: this process has no session. */
 bool psti_images_host_stats(pst_images *images, struct pst_cache_stats *stats);
 

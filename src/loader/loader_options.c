@@ -51,8 +51,7 @@ static enum pst_status take_cache(const struct pst_loader_options *options, stru
             options->fleet ? "a fleet, which has room for no more than the stored bytes"
                            : "batches on a GPU, which decodes whole images");
     if (options->cache_recode) {
-        const char *why = !options->cache || psti_cache_remote(options->cache)
-                              ? "it needs a cache of this process"
+        const char *why = !options->cache ? "it needs a cache"
                           : !options->cache_form ? "cache_form is STORED"
                           : options->fleet       ? "a fleet gets items when they are admitted"
                           : options->cache_resolution

@@ -41,7 +41,7 @@ struct psti_loader_source {
     bool has_sum;           /* the data set has a checksum of the stored bytes, or of the decoded */
     bool is_counted;        /* in n_unchecked, if it belongs there */
     bool is_cached;         /* `data` lies in the cache */
-    unsigned reader;        /* of the cache of this process, while the row needs `data` */
+    unsigned reader;        /* of the cache's set in which `data` lies, while the row needs them */
     bool is_recoded;        /* the cache or the fleet had it re-coded; item says how */
     struct psti_training_picture picture; /* n_ops > 0: `data` is a picture at the training size */
     bool is_wanted;                       /* the cache has reserved room for it: stored_nbytes */

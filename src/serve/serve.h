@@ -49,6 +49,7 @@ struct psti_session {
     bool ending; /* it is closed as soon as the loop comes back to it */
     bool served; /* work that it waits for runs (struct psti_work) */
     bool gone;   /* the client's process has ended */
+    bool left;   /* the client has ended the session, or its process did */
     /* Packets that the socket had no room for, the oldest first. */
     struct psti_packet *outbox, *outbox_last;
     size_t outbox_nbytes;
@@ -155,6 +156,7 @@ struct pst_service {
     pthread_cond_t has_work;              /* or `ending`, or there are too many workers */
     bool ending;                          /* work that is left is run, and then the workers end */
     uint32_t n_workers, n_workers_wanted;
+    uint32_t n_more, n_long; /* of these: for re-coding; for busy ones. Of the loop's thread */
 };
 
 /* serve.c: as pst_service_open; `root` goes before /proc and /sys where the machine's NUMA nodes
@@ -206,6 +208,9 @@ void psti_serve_lane_open(struct psti_lane *lane);
 /* Runs work->run(work, worker) on one of the workers, after the lane's earlier work has begun, and
  * then work->post on the loop's thread. False: too much waits in the lane. The loop's thread. */
 bool psti_serve_submit(pst_service *service, struct psti_lane *lane, struct psti_work *work);
+/* There is a lane of work beside reads now, which gets workers of its own, as many as the service
+ * may use cores. The loop's thread; may be called again. */
+void psti_serve_work_widen(pst_service *service);
 /* For how long nothing of the lane's work has begun or ended; 0 if it has none. */
 int64_t psti_serve_lane_still_ns(pst_service *service, const struct psti_lane *lane, int64_t now);
 /* A data set may take so long to open: large folders do. */

@@ -14,6 +14,7 @@ static enum pst_status begin(pst_service *service, struct pst_error *err)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for the host cache");
     service->parts[PSTI_SESSION_CACHE] = cache;
     cache->service = service;
+    psti_serve_lane_open(&cache->recoding);
     enum pst_status status =
         psti_cache_open_shared(service->options.cache_nbytes, &cache->cache, err);
     return status == PST_OK ? psti_storage_open(&options, &cache->storage, err) : status;
@@ -77,7 +78,9 @@ static enum pst_status read_items(struct psti_session *session, const struct pst
         return psti_fail(err, PST_ERROR_STATE, "serve",
                          "a client asks for items before its data set is open");
     while (status == PST_OK && psti_share_get_cache_want(&in, &want))
-        status = psti_serve_read_item(session, &want, err);
+        status = want.number == PSTI_CACHE_NUMBER_LATER
+                     ? psti_serve_later_ask(session, &want, err)
+                     : psti_serve_read_item(session, &want, err);
     return status == PST_OK ? psti_share_end(&in, "cache_read", err) : status;
 }
 
@@ -92,6 +95,15 @@ static enum pst_status take_use(struct psti_session *session, const struct psti_
     return psti_share_end(&in, "cache_use", err);
 }
 
+static enum pst_status take_round(struct psti_session *session, const struct psti_message *message,
+                                  struct pst_error *err)
+{
+    struct psti_wire_in in = psti_share_message_body(message);
+    struct psti_cache_round round;
+    enum pst_status status = psti_share_get_cache_round(&in, &round, err);
+    return status == PST_OK ? psti_serve_later_answer(session, &round, err) : status;
+}
+
 static enum pst_status take_message(struct psti_session *session, struct psti_message *message,
                                     struct pst_error *err)
 {
@@ -102,6 +114,8 @@ static enum pst_status take_message(struct psti_session *session, struct psti_me
         return read_items(session, message, err);
     case PSTI_MESSAGE_CACHE_USE:
         return take_use(session, message, err);
+    case PSTI_MESSAGE_CACHE_ROUND_ENDED:
+        return take_round(session, message, err);
     default:
         return psti_fail(err, PST_ERROR_CORRUPT, "serve",
                          "a message of kind %u came in a session of the host cache",
@@ -117,6 +131,7 @@ static void tick(pst_service *service)
     int64_t now = psti_clock_ns();
     for (struct serve_set *set = cache->sets; set; set = set->next)
         psti_serve_reads_tick(set, now);
+    psti_serve_later_tick(cache);
 }
 
 static void close_session(struct psti_session *session)
@@ -124,6 +139,7 @@ static void close_session(struct psti_session *session)
     if (!session->state)
         return;
     psti_serve_reads_forget(session);
+    psti_serve_later_forget(session);
     psti_serve_sets_leave(session);
     psti_free(((struct serve_client *)session->state)->sets);
     psti_free(session->state);

@@ -26,7 +26,7 @@ struct serve_set {
     struct psti_cache_open wanted; /* as its first client asked for it */
     /* Sessions, and reads under way. Without any it is closed: its items stay in the cache until
      * another set needs the room. */
-    uint32_t n_sessions, n_reads_now;
+    uint32_t n_sessions, n_reads_now; /* n_reads_now: items that are re-coded later, too */
 
     /* Constant while it is ready: */
     struct psti_cache_shape shape;
@@ -37,6 +37,13 @@ struct serve_set {
 
     struct serve_read *reads[PSTI_SERVE_READ_BUCKETS];              /* under way, by number */
     uint64_t n_reads, nbytes_read, n_declined, n_failed, n_recoded; /* ever */
+    uint64_t nbytes_saved;
+
+    /* serve_later.c: */
+    bool in_round;
+    uint64_t round;         /* number of the last one */
+    uint32_t n_asked;       /* sets of sessions that have not answered it */
+    struct serve_later *parked, **parked_end; /* requests that wait for the end of a round */
 };
 
 /* What all sessions of the host cache share: service->parts[PSTI_SESSION_CACHE]. */
@@ -46,6 +53,8 @@ struct serve_cache {
     struct psti_storage *storage; /* reads in the thread that asks */
     struct serve_set *sets;
     uint64_t n_reads, nbytes_read; /* since the start, also of sets that were freed */
+    struct psti_lane recoding;     /* items that are re-coded later, of all sets */
+    struct serve_later *laters;    /* of them, those under way */
 };
 
 /* One client's session. */
@@ -54,7 +63,13 @@ struct serve_client {
     uint32_t n_sets;
     uint64_t open_id;  /* of the message that asked for the last set, until it is answered */
     bool is_opening;   /* the last one */
+    bool has_more;     /* it opens another one after that */
+    bool is_reader;    /* all are open, and it may read items */
+    /* A bit for each of `sets`: items of it are re-coded when the client asks; it has not answered
+     * a round. */
+    uint64_t laters, rounds;
     uint32_t n_wanted; /* items that it waits for */
+    uint32_t n_later;  /* requests to re-code that it waits for */
     uint64_t n_hits, n_read, n_missed; /* as the client tells; n_read: of these the service read */
 };
 
@@ -70,12 +85,25 @@ struct serve_read {
     struct serve_read *next; /* in its bucket */
     struct serve_set *set;
     uint64_t number;
+    bool later; /* an image is kept as it is stored, and re-coded later */
     struct serve_waiter *waiters, **waiters_end; /* in the order in which they asked */
     /* Results: */
     enum psti_cache_result result;
     uint64_t nbytes;
     enum psti_cache_recoding recoding;
     uint64_t nbytes_saved;
+};
+
+/* A client's request to re-code an item. It is under way, or parked. */
+struct serve_later {
+    struct psti_work work;
+    struct serve_later *next; /* in its list */
+    struct serve_set *set;
+    struct psti_session *session; /* NULL: it has ended */
+    uint64_t ticket;
+    /* Results: */
+    bool found; /* an item was looked at */
+    struct psti_cache_ready ready;
 };
 
 /* serve_sets.c */
@@ -101,7 +129,26 @@ void psti_serve_reads_forget(struct psti_session *session);
 /* Called once a second. Lets clients go on without a set whose storage does not answer. */
 void psti_serve_reads_tick(struct serve_set *set, int64_t now);
 
-/* serve_item.c: reads, checks, re-codes and keeps the item, on a worker. */
+/* serve_item.c: on a worker. */
+/* Reads, checks, re-codes and keeps the item. */
 void psti_serve_item(struct serve_read *read, struct psti_worker *worker);
+/* Re-codes an item of the set, which is kept as it is stored, or leaves it so. False: it needed no
+ * look at its bytes. */
+bool psti_serve_item_replace(struct serve_set *set, const struct psti_cache_later *later,
+                             struct psti_worker *worker, struct psti_cache_ready *ready);
+
+/* serve_later.c: on the loop's thread. */
+/* The client lets the service re-code an item of one of its sets. */
+enum pst_status psti_serve_later_ask(struct psti_session *session,
+                                     const struct psti_cache_want *want, struct pst_error *err);
+/* PSTI_MESSAGE_CACHE_ROUND_ENDED. */
+enum pst_status psti_serve_later_answer(struct psti_session *session,
+                                        const struct psti_cache_round *round,
+                                        struct pst_error *err);
+/* The session is about to leave its sets: forgets that it waits for anything. A client that was
+ * dropped may go on reading them. */
+void psti_serve_later_forget(struct psti_session *session);
+/* Called once a second: clients whose requests are parked may ask again. */
+void psti_serve_later_tick(struct serve_cache *cache);
 
 #endif

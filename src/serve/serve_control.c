@@ -156,8 +156,10 @@ static void put_sets(const struct serve_cache *cache, struct psti_wire_out *out)
                                         .n_recoded = set->n_recoded,
                                         .n_failed = set->n_failed,
                                         .n_loaders = set->n_sessions,
+                                        .nbytes_saved = set->nbytes_saved,
                                         .is_full = set->n_declined > 0};
         psti_cache_look(cache->cache, &set->shape, &use);
+        entry.n_to_recode = use.n_waiting;
         entry.n_items = use.n_items;
         entry.nbytes = use.nbytes;
         memcpy(entry.version, set->shape.identity, sizeof entry.version);

@@ -2,8 +2,8 @@
  *
  * A worker does it. Nobody else reads the item meanwhile: the loop has one read for each item. The
  * bytes are compared with their checksum before anybody sees them, and re-coded if the set keeps
- * another form. A part of a compressed page is decoded, because the page is not this item's alone.
- * What is read is not kept in the page cache as well. */
+ * another form, at once or later (serve_later.c). A part of a compressed page is decoded, because
+ * the page is not this item's alone. What is read is not kept in the page cache as well. */
 #include "serve/serve_cache.h"
 
 #include "base/codings/codings.h"
@@ -86,38 +86,56 @@ static enum pst_status decode_page(struct psti_worker *worker, struct pst_item *
     return status;
 }
 
+/* True if whole items of that field are re-coded. */
+static bool recodes(uint64_t key, uint32_t i_field)
+{
+    return psti_recode_has_field(key, i_field) && psti_recode_form(key) < PSTI_RECODE_N_FORMS;
+}
+
+/* The item of those bytes, for re-coding. */
+static struct psti_recode_source source_of(const struct pst_item *item,
+                                           const struct psti_cache_span *span)
+{
+    struct psti_recode_source source = {
+        span->bytes, span->nbytes, item->form, {0}, item->orientation};
+    if (item->form == PST_FORM_RAW)
+        source.raw = psti_dataset_raw_info(item);
+    return source;
+}
+
+/* False: there is no decoder. */
+static bool has_decoder(struct psti_worker *worker)
+{
+    return worker->decoder || psti_decode_open(&worker->decoder, NULL) == PST_OK;
+}
+
 /* Re-codes the item, if the set has another form for it. *reserved is the length that room is
  * reserved for. */
 static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_field,
                                        const struct pst_item *item, struct psti_worker *worker,
                                        struct psti_cache_span *span, uint64_t *reserved)
 {
-    struct psti_recode_source source = {
-        span->bytes, span->nbytes, item->form, {0}, item->orientation};
+    const struct psti_recode_source source = source_of(item, span);
     const struct psti_training_field *smaller =
         set->training ? psti_loader_training_field_of(set->training, i_field) : NULL;
     uint64_t key = set->training ? set->training->recode : set->shape.forms;
-    bool recodes =
-        psti_recode_has_field(key, i_field) && psti_recode_form(key) < PSTI_RECODE_N_FORMS;
     enum psti_recode_result result = PSTI_RECODE_NOT_FOR;
     struct psti_recoded recoded;
     uint8_t bit = PSTI_TRAINING_FORM;
-    if (!recodes && !smaller)
+    if (!recodes(key, i_field) && !smaller)
         return PSTI_CACHE_NOT_TO_RECODE;
     if (item->coding != PST_CODING_STORED) /* clients decode it, and keep it as it is stored */
         return PSTI_CACHE_RECODE_FAILED;
-    if (!worker->decoder && psti_decode_open(&worker->decoder, NULL) != PST_OK)
+    if (!has_decoder(worker))
         return PSTI_CACHE_RECODE_FAILED;
     /* It does not see if a mask is turned with its image, so such masks stay whole. */
     const struct psti_training_tools tools = {
         .recode = {psti_decode_recode_alone, worker->decoder, RECODE_MAX_NBYTES},
         .is_turned = smaller && smaller->may_turn};
-    if (item->form == PST_FORM_RAW)
-        source.raw = psti_dataset_raw_info(item);
     if (smaller)
         result = psti_loader_training_make(&tools, smaller, set->training->form, &source,
                                            &worker->recoded, &recoded);
-    if (result == PSTI_RECODE_NOT_FOR && recodes) {
+    if (result == PSTI_RECODE_NOT_FOR && recodes(key, i_field)) {
         bit = 0;
         result = psti_decode_recode(&tools.recode, psti_recode_form(key), &source, &worker->recoded,
                                     &recoded);
@@ -132,6 +150,26 @@ static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_f
     *span = (struct psti_cache_span){recoded.bytes, recoded.nbytes,
                                      (uint8_t)((unsigned)recoded.form | bit)};
     return PSTI_CACHE_RECODED;
+}
+
+/* True if the item is kept as it is stored now, and re-coded later. Without room for the list of
+ * such items it is re-coded at once. */
+static bool waits(const struct serve_read *read, const struct pst_item *item)
+{
+    const struct serve_set *set = read->set;
+    return read->later && !set->training && item->coding == PST_CODING_STORED &&
+           psti_cache_later_open(set->items_set);
+}
+
+/* Large buffers are freed after their item. */
+static void trim(struct psti_worker *worker)
+{
+    if (worker->bytes.capacity > SPARE_MAX_NBYTES)
+        psti_buffer_free(&worker->bytes);
+    if (worker->decoded.capacity > SPARE_MAX_NBYTES)
+        psti_buffer_free(&worker->decoded);
+    if (worker->recoded.capacity > SPARE_MAX_NBYTES)
+        psti_buffer_free(&worker->recoded);
 }
 
 /* Reads an item for which room is reserved. */
@@ -158,23 +196,15 @@ static enum psti_cache_result fill(struct serve_read *read, uint32_t i_field, st
     }
     struct psti_cache_span span = {bytes, item->nbytes, PSTI_CACHE_AS_STORED};
     read->nbytes = item->nbytes;
-    read->recoding = recode(set, i_field, item, worker, &span, &reserved);
+    if (!waits(read, item))
+        read->recoding = recode(set, i_field, item, worker, &span, &reserved);
     if (read->recoding == PSTI_CACHE_RECODED && span.nbytes < item->nbytes)
         read->nbytes_saved = item->nbytes - span.nbytes;
-    /* If the system has no memory for it, the client reads it for itself. */
+    /* If there is no memory for it, or no place that is large enough, the client reads it for
+     * itself. */
     return psti_cache_keep(set->items_set, sample, i_item, reserved, &span)
                ? PSTI_CACHE_RESULT_READ
-               : PSTI_CACHE_RESULT_FAILED;
-}
-
-/* Finds field and variant of an item's number among the items of a sample. */
-static void find_field(const struct serve_set *set, uint32_t i_item, uint32_t *i_field,
-                       uint32_t *variant)
-{
-    uint32_t n = pst_dataset_n_fields(set->data->dataset);
-    for (*i_field = 0; *i_field + 1 < n && set->items[*i_field + 1] <= i_item; ++*i_field)
-        ;
-    *variant = i_item - set->items[*i_field];
+               : PSTI_CACHE_RESULT_DECLINED;
 }
 
 void psti_serve_item(struct serve_read *read, struct psti_worker *worker)
@@ -184,7 +214,7 @@ void psti_serve_item(struct serve_read *read, struct psti_worker *worker)
     uint32_t i_item = (uint32_t)(read->number % set->shape.n_items), i_field, variant;
     struct pst_item item;
     struct psti_cache_span span;
-    find_field(set, i_item, &i_field, &variant);
+    psti_share_cache_field(set->data->dataset, set->items, i_item, &i_field, &variant);
     read->result = PSTI_CACHE_RESULT_FAILED;
     if (pst_dataset_item(set->data->dataset, sample, i_field, variant, &item, sizeof item, NULL) !=
             PST_OK ||
@@ -202,10 +232,49 @@ void psti_serve_item(struct serve_read *read, struct psti_worker *worker)
         read->result = fill(read, i_field, &item, worker);
         break;
     }
-    if (worker->bytes.capacity > SPARE_MAX_NBYTES)
-        psti_buffer_free(&worker->bytes);
-    if (worker->decoded.capacity > SPARE_MAX_NBYTES)
-        psti_buffer_free(&worker->decoded);
-    if (worker->recoded.capacity > SPARE_MAX_NBYTES)
-        psti_buffer_free(&worker->recoded);
+    trim(worker);
+}
+
+/* Re-codes the item in the set's form, if that is for it. */
+static enum psti_recode_result recode_kept(const struct serve_set *set,
+                                           const struct psti_cache_later *later,
+                                           struct psti_worker *worker, struct psti_recoded *recoded)
+{
+    uint32_t i_field, variant, n_items = set->shape.n_items;
+    const pst_dataset *dataset = set->data->dataset;
+    struct pst_item item;
+    psti_share_cache_field(dataset, set->items, (uint32_t)(later->number % n_items), &i_field,
+                           &variant);
+    if (later->span.form != PSTI_CACHE_AS_STORED || !recodes(set->shape.forms, i_field) ||
+        !psti_dataset_item_is_kept(dataset, later->number / n_items, i_field, variant,
+                                   later->span.nbytes, &item) ||
+        item.coding != PST_CODING_STORED)
+        return PSTI_RECODE_NOT_FOR;
+    if (!has_decoder(worker))
+        return PSTI_RECODE_FAILED;
+    const struct psti_recode_tools tools = {psti_decode_recode_alone, worker->decoder,
+                                            RECODE_MAX_NBYTES};
+    const struct psti_recode_source source = source_of(&item, &later->span);
+    return psti_decode_recode(&tools, psti_recode_form(set->shape.forms), &source, &worker->recoded,
+                              recoded);
+}
+
+bool psti_serve_item_replace(struct serve_set *set, const struct psti_cache_later *later,
+                             struct psti_worker *worker, struct psti_cache_ready *ready)
+{
+    struct psti_recoded recoded = {0};
+    enum psti_recode_result result = recode_kept(set, later, worker, &recoded);
+    const struct psti_cache_span span = {recoded.bytes, recoded.nbytes, (uint8_t)recoded.form};
+    bool is_new = result == PSTI_RECODE_DONE;
+    enum psti_cache_replaced replaced =
+        psti_cache_later_put(set->items_set, later, is_new ? &span : NULL);
+    if (replaced == PSTI_CACHE_REPLACED) {
+        ready->recoding = PSTI_CACHE_RECODED;
+        if (span.nbytes < later->span.nbytes)
+            ready->nbytes_saved = later->span.nbytes - span.nbytes;
+    } else if (result == PSTI_RECODE_FAILED || replaced == PSTI_CACHE_TOO_LONG) {
+        ready->recoding = PSTI_CACHE_RECODE_FAILED;
+    }
+    trim(worker);
+    return result != PSTI_RECODE_NOT_FOR;
 }

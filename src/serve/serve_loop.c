@@ -89,7 +89,8 @@ static void take_event(pst_service *service, const struct epoll_event *event)
     if (event->data.ptr == NULL)
         accept_some(service);
     else if (ended)
-        ended->gone = ended->ending = true; /* what it sent before does not matter any more */
+        /* What it sent before does not matter any more. */
+        ended->gone = ended->left = ended->ending = true;
     else if (event->data.ptr != service)
         psti_serve_session_wake(event->data.ptr, event->events);
     else if (read(service->event_fd, &n, sizeof n) == (ssize_t)sizeof n)

@@ -27,6 +27,7 @@ static void count(struct serve_set *set, const struct serve_read *read)
     bool was_read = read->result == PSTI_CACHE_RESULT_READ;
     set->n_reads += was_read;
     set->n_recoded += was_read && read->recoding == PSTI_CACHE_RECODED;
+    set->nbytes_saved += was_read ? read->nbytes_saved : 0;
     set->n_declined += read->result == PSTI_CACHE_RESULT_DECLINED;
     set->n_failed += read->result == PSTI_CACHE_RESULT_FAILED;
     set->nbytes_read += read->nbytes;
@@ -86,7 +87,8 @@ static void touch_read(struct psti_work *work, int64_t age_ns)
             at->session->served = true;
 }
 
-static struct serve_read *find_or_begin(struct serve_set *set, uint64_t number)
+/* later: the client that causes a read wants images to be re-coded later. */
+static struct serve_read *find_or_begin(struct serve_set *set, uint64_t number, bool later)
 {
     struct serve_read **bucket = bucket_of(set, number), *read = *bucket;
     while (read && read->number != number)
@@ -98,6 +100,7 @@ static struct serve_read *find_or_begin(struct serve_set *set, uint64_t number)
         return NULL;
     read->set = set;
     read->number = number;
+    read->later = later;
     read->waiters_end = &read->waiters;
     read->work.run = run_read;
     read->work.touch = touch_read;
@@ -126,18 +129,21 @@ enum pst_status psti_serve_read_item(struct psti_session *session,
                          "a client asks for item %" PRIu64 " of a data set with %" PRIu64
                          " samples",
                          want->number, set->shape.n_samples);
-    if (client->n_wanted >= PSTI_CACHE_READS_MAX)
+    if (client->n_wanted + client->n_later >= PSTI_CACHE_READS_MAX)
         return psti_fail(err, PST_ERROR_LIMIT, "serve", "a client waits for more than %d items",
                          PSTI_CACHE_READS_MAX);
     if (psti_cache_holds(set->items_set, want->number)) {
-        answer(session, &(struct psti_cache_ready){want->ticket, PSTI_CACHE_RESULT_HERE, 0, 0});
+        answer(session, &(struct psti_cache_ready){.ticket = want->ticket,
+                                                   .result = PSTI_CACHE_RESULT_HERE});
         return PST_OK;
     }
     struct serve_waiter *waiter = set->is_still ? NULL : psti_calloc(1, sizeof *waiter);
-    struct serve_read *read = waiter ? find_or_begin(set, want->number) : NULL;
+    bool later = client->laters >> want->i_set & 1;
+    struct serve_read *read = waiter ? find_or_begin(set, want->number, later) : NULL;
     if (!read) {
         psti_free(waiter);
-        answer(session, &(struct psti_cache_ready){want->ticket, PSTI_CACHE_RESULT_FAILED, 0, 0});
+        answer(session, &(struct psti_cache_ready){.ticket = want->ticket,
+                                                   .result = PSTI_CACHE_RESULT_FAILED});
         return PST_OK;
     }
     waiter->session = session;

@@ -213,6 +213,7 @@ void psti_serve_session_send(struct psti_session *session, struct psti_wire_out 
         keep_packet(session, nbytes, fds, n_fds);
     else if (status != PST_OK)
         session->ending = true;
+    session->left |= status == PST_END;
 }
 
 void psti_serve_session_send_error(struct psti_session *session, uint64_t id,
@@ -257,6 +258,7 @@ static void send_outbox(struct psti_session *session)
         if (status == PST_ERROR_IO && err.os_error == ETIMEDOUT)
             return;
         session->ending |= status != PST_OK;
+        session->left |= status == PST_END;
         session->outbox = packet->next;
         session->outbox_nbytes -= packet->nbytes;
         session->outbox_fds -= packet->n_fds;
@@ -313,7 +315,7 @@ static void receive(struct psti_session *session)
     if (status == PST_ERROR_IO && err.os_error == ETIMEDOUT)
         return;
     if (status == PST_END) {
-        session->ending = true;
+        session->ending = session->left = true;
         return;
     }
     uint64_t id = status == PST_OK ? message->head.id : 0;

@@ -70,6 +70,7 @@ static void answer_opened(struct psti_session *session)
                                              session->service->options.cache_nbytes};
     const int fds[2] = {from.table_fd, from.memory_fd};
     client->is_opening = false;
+    client->is_reader |= !client->has_more;
     psti_share_put_cache_opened(&out, &opened);
     psti_serve_session_send(session, &out, PSTI_MESSAGE_CACHE_OPENED, client->open_id, fds, 2);
 }
@@ -109,6 +110,7 @@ static void refuse(struct serve_set *set, const struct pst_error *err)
             continue;
         client->is_opening = false;
         client->n_sets--;
+        client->laters &= ~((uint64_t)1 << client->n_sets);
         set->n_sessions--;
         psti_serve_session_send_error(session, client->open_id, err);
         session->ending = true;
@@ -272,9 +274,12 @@ enum pst_status psti_serve_set_join(struct psti_session *session,
         psti_serve_set_settle(set);
         return status;
     }
+    if (open->later)
+        client->laters |= (uint64_t)1 << client->n_sets;
     client->sets[client->n_sets++] = set;
     client->open_id = message->head.id;
     client->is_opening = true;
+    client->has_more = open->n_more > 0;
     set->n_sessions++;
     if (set->state == SERVE_SET_READY)
         answer_opened(session);

@@ -4,7 +4,8 @@
  * other. There is one worker more than the service may use cores, and a lane has all but one of
  * them at most, so one data set can use all cores, and one whose storage stands still leaves a
  * worker to the others. A worker that has been busy for some seconds does not count: another one is
- * started in its place, and ends when it is too many. */
+ * started in its place, and ends when it is too many. Once items are re-coded later there are as
+ * many workers more as that lane may have, so that reads find the others. */
 #include "serve/serve.h"
 
 #include "base/alloc.h"
@@ -201,9 +202,32 @@ static void join_ended(pst_service *service)
     }
 }
 
+/* Starts workers that are missing, and lets those end that are too many. */
+static void adjust(pst_service *service)
+{
+    uint32_t n_missing = 0;
+    pthread_mutex_lock(&service->lock);
+    service->n_workers_wanted = service->options.n_threads + 1 + service->n_more + service->n_long;
+    if (service->n_workers < service->n_workers_wanted)
+        n_missing = service->n_workers_wanted - service->n_workers;
+    else if (service->n_workers > service->n_workers_wanted)
+        pthread_cond_broadcast(&service->has_work);
+    pthread_mutex_unlock(&service->lock);
+    while (n_missing > 0 && start_worker(service, NULL) == PST_OK)
+        n_missing--;
+}
+
+void psti_serve_work_widen(pst_service *service)
+{
+    if (service->n_more > 0)
+        return;
+    service->n_more = service->options.n_threads;
+    adjust(service);
+}
+
 void psti_serve_work_tick(pst_service *service, int64_t now)
 {
-    uint32_t n_long = 0, n_missing = 0;
+    uint32_t n_long = 0;
     for (struct psti_worker *worker = service->workers; worker; worker = worker->next) {
         pthread_mutex_lock(&service->lock);
         struct psti_work *work = worker->work; /* it stays until the loop runs its post */
@@ -213,15 +237,7 @@ void psti_serve_work_tick(pst_service *service, int64_t now)
         if (work && work->touch)
             work->touch(work, age_ns);
     }
-    n_long = n_long < SPARE_MAX ? n_long : SPARE_MAX;
-    pthread_mutex_lock(&service->lock);
-    service->n_workers_wanted = service->options.n_threads + 1 + n_long;
-    if (service->n_workers < service->n_workers_wanted)
-        n_missing = service->n_workers_wanted - service->n_workers;
-    else if (service->n_workers > service->n_workers_wanted)
-        pthread_cond_broadcast(&service->has_work);
-    pthread_mutex_unlock(&service->lock);
-    while (n_missing > 0 && start_worker(service, NULL) == PST_OK)
-        n_missing--;
+    service->n_long = n_long < SPARE_MAX ? n_long : SPARE_MAX;
+    adjust(service);
     join_ended(service);
 }

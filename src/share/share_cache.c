@@ -5,7 +5,12 @@
  * nothing. Wishes beyond the table wait in a queue. Whoever submits also sends, so that a wish
  * costs no wake-up of a thread here. The service counts as lost when it closes the session, breaks
  * the protocol, or says nothing for PSTI_LINK_WAIT_NS while a wish is under way; while it works it
- * says every second that it lives. */
+ * says every second that it lives.
+ *
+ * Before the service lets other items lie where re-coded ones lay, it asks each session in a round
+ * if those have left who read the set then (cache_view.c). The session's thread answers. A session
+ * that is lost answers no more; what it has mapped does not change then, because the service waits
+ * for its answer or for the end of its process. */
 #include "share/share_cache.h"
 
 #include "base/alloc.h"
@@ -38,6 +43,10 @@ struct host_set {
     uint32_t n_items;             /* of a sample */
     int memory_fd;                /* the view's */
     uint64_t table_nbytes;
+    bool later;              /* items of it are re-coded when the session asks for that */
+    atomic_bool has_asked;   /* it has */
+    bool has_round;          /* the service waits for the end of a round; the session's thread */
+    uint64_t round;          /* its number */
 };
 
 struct psti_share_cache {
@@ -49,9 +58,13 @@ struct psti_share_cache {
     int wake[2]; /* a pipe that wakes the session's thread */
     pthread_t thread;
     bool has_thread;
+    uint32_t n_rounds;            /* sets with has_round; the session's thread */
     struct psti_message *message; /* used by the session's thread alone */
     atomic_bool lost;
     atomic_uint_fast64_t n_hits, n_read, n_missed;
+    atomic_uint n_later; /* requests to re-code that were not answered yet */
+    void (*later_done)(void *ctx, const struct psti_cache_ready *ready);
+    void *later_ctx;
     uint64_t n_told; /* hits and others that the service was told of */
 
     pthread_mutex_t lock; /* guards all below */
@@ -117,6 +130,7 @@ static void lose(struct psti_share_cache *cache, const char *why)
     pthread_mutex_lock(&cache->lock);
     closing = cache->closing;
     atomic_store(&cache->lost, true);
+    atomic_store(&cache->n_later, 0);
     struct psti_share_wish *all = take_all(cache);
     pthread_mutex_unlock(&cache->lock);
     if (!closing)
@@ -285,6 +299,55 @@ static void count(struct psti_share_cache *cache, enum psti_cache_result result)
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
+/* Answers rounds that have ended. What the socket has no room for is sent later. */
+static void end_rounds(struct psti_share_cache *cache)
+{
+    for (uint32_t i = 0; i < cache->n_sets && cache->n_rounds > 0; i++) {
+        struct host_set *set = &cache->sets[i];
+        if (!set->has_round || !psti_cache_view_go_on(set->view))
+            continue;
+        pthread_mutex_lock(&cache->lock);
+        struct psti_wire_out out = psti_share_begin(cache->out);
+        psti_share_put_cache_round(&out, &(struct psti_cache_round){i, set->round});
+        size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_ROUND_ENDED, 0, 0);
+        bool sent = !cache->is_full &&
+                    psti_share_send(cache->fd, cache->out, nbytes, NULL, 0, 0, NULL) == PST_OK;
+        cache->is_full |= !sent; /* or the next receiving finds out what is wrong */
+        pthread_mutex_unlock(&cache->lock);
+        set->has_round = !sent;
+        cache->n_rounds -= sent;
+    }
+}
+
+/* Begins a round. False: the service breaks the protocol. */
+static bool take_round(struct psti_share_cache *cache, struct psti_wire_in *in)
+{
+    struct psti_cache_round round;
+    if (psti_share_get_cache_round(in, &round, NULL) != PST_OK || round.i_set >= cache->n_sets ||
+        cache->sets[round.i_set].has_round)
+        return false;
+    struct host_set *set = &cache->sets[round.i_set];
+    set->has_round = true;
+    set->round = round.number;
+    cache->n_rounds++;
+    psti_cache_view_begin_round(set->view);
+    end_rounds(cache);
+    return true;
+}
+
+/* A request to re-code is answered. False: there was none. */
+static bool take_later(struct psti_share_cache *cache, const struct psti_cache_ready *ready)
+{
+    pthread_mutex_lock(&cache->lock);
+    bool was_asked = atomic_load(&cache->n_later) > 0;
+    atomic_fetch_sub(&cache->n_later, was_asked);
+    cache->heard_ns = psti_clock_ns();
+    pthread_mutex_unlock(&cache->lock);
+    if (was_asked)
+        cache->later_done(cache->later_ctx, ready);
+    return was_asked;
+}
+
 /* Acts on one message. False: the session is over. */
 static bool take_message(struct psti_share_cache *cache)
 {
@@ -307,9 +370,13 @@ static bool take_message(struct psti_share_cache *cache)
         pthread_mutex_unlock(&cache->lock);
         return true;
     }
+    if (good && kind == PSTI_MESSAGE_CACHE_ROUND)
+        return take_round(cache, &in);
     if (!good || kind != PSTI_MESSAGE_CACHE_READY ||
         psti_share_get_cache_ready(&in, &ready, NULL) != PST_OK)
         return false;
+    if (ready.ticket == PSTI_CACHE_NUMBER_LATER)
+        return take_later(cache, &ready);
     struct psti_share_wish *wish = take_wish(cache, ready.ticket);
     if (wish) {
         count(cache, ready.result);
@@ -372,6 +439,8 @@ static bool turn(struct psti_share_cache *cache)
         lose(cache, "it has ended");
         return false;
     }
+    if (cache->n_rounds > 0)
+        end_rounds(cache);
     if (n == 0 && is_late(cache)) {
         lose(cache, "it does not answer");
         return false;
@@ -411,6 +480,65 @@ enum psti_cache_answer psti_share_cache_look(struct psti_share_cache *cache, uin
                : PSTI_CACHE_PASS;
 }
 
+unsigned psti_share_cache_enter(struct psti_share_cache *cache, uint32_t i_set)
+{
+    return i_set < cache->n_sets ? psti_cache_view_enter(cache->sets[i_set].view) : 0;
+}
+
+void psti_share_cache_leave(struct psti_share_cache *cache, uint32_t i_set, unsigned reader)
+{
+    if (reader > 0 && psti_cache_view_leave(cache->sets[i_set].view, reader))
+        wake_thread(cache); /* it waits for the end of a round */
+}
+
+void psti_share_cache_on_later(struct psti_share_cache *cache,
+                               void (*done)(void *ctx, const struct psti_cache_ready *ready),
+                               void *ctx)
+{
+    cache->later_done = done;
+    cache->later_ctx = ctx;
+}
+
+bool psti_share_cache_has_later(struct psti_share_cache *cache, uint32_t *i_set)
+{
+    for (*i_set = 0; *i_set < cache->n_sets && !psti_share_cache_is_lost(cache); ++*i_set) {
+        struct host_set *set = &cache->sets[*i_set];
+        if (set->later &&
+            (!atomic_load(&set->has_asked) || psti_cache_view_waiting(set->view) > 0))
+            return true;
+    }
+    return false;
+}
+
+bool psti_share_cache_ask_later(struct psti_share_cache *cache, uint32_t i_set)
+{
+    const struct psti_cache_want want = {PSTI_CACHE_NUMBER_LATER, PSTI_CACHE_NUMBER_LATER, i_set};
+    pthread_mutex_lock(&cache->lock);
+    struct psti_wire_out out = psti_share_begin(cache->out);
+    psti_share_put_cache_read(&out, &want, 1);
+    size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_READ, 0, 0);
+    bool sent = !atomic_load(&cache->lost) && !cache->is_full &&
+                psti_share_send(cache->fd, cache->out, nbytes, NULL, 0, 0, NULL) == PST_OK;
+    atomic_fetch_add(&cache->n_later, sent);
+    pthread_mutex_unlock(&cache->lock);
+    if (sent)
+        atomic_store(&cache->sets[i_set].has_asked, true);
+    return sent;
+}
+
+uint32_t psti_share_cache_n_later(const struct psti_share_cache *cache)
+{
+    return atomic_load(&cache->n_later);
+}
+
+uint64_t psti_share_cache_waiting(const struct psti_share_cache *cache)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < cache->n_sets && !psti_share_cache_is_lost(cache); i++)
+        n += cache->sets[i].later ? psti_cache_view_waiting(cache->sets[i].view) : 0;
+    return n;
+}
+
 uint64_t psti_share_cache_number(const struct psti_share_cache *cache, uint32_t i_set,
                                  uint64_t sample, uint32_t i_item)
 {
@@ -434,13 +562,12 @@ void psti_share_cache_stats(struct psti_share_cache *cache, struct pst_cache_sta
 
 /* Asks for the data set. */
 static enum pst_status ask_for_set(struct psti_share_cache *cache, const struct psti_share_set *set,
-                                   struct pst_error *err)
+                                   uint32_t n_more, struct pst_error *err)
 {
     int fds[PSTI_SHARE_DATASET_FDS];
     uint32_t n_fds = 0;
     struct psti_wire_out out = psti_share_begin(cache->out);
-    enum pst_status status =
-        psti_share_put_cache_open(&out, set->dataset, &set->shape, &set->rule, fds, &n_fds, err);
+    enum pst_status status = psti_share_put_cache_open(&out, set, n_more, fds, &n_fds, err);
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_OPEN, 1, n_fds);
     if (status == PST_OK && nbytes == 0)
         status = psti_fail(err, PST_ERROR_LIMIT, "share", "the data set's options are too long");
@@ -455,9 +582,9 @@ static enum pst_status ask_for_set(struct psti_share_cache *cache, const struct 
 }
 
 /* Receives the set's memory, as one more of the session. */
-static enum pst_status take_set(struct psti_share_cache *cache,
-                                const struct psti_cache_shape *shape, int64_t wait_ns,
-                                const struct psti_share_stop *stop, struct pst_error *err)
+static enum pst_status take_set(struct psti_share_cache *cache, const struct psti_share_set *given,
+                                int64_t wait_ns, const struct psti_share_stop *stop,
+                                struct pst_error *err)
 {
     struct host_set *set = &cache->sets[cache->n_sets];
     struct psti_cache_opened opened;
@@ -480,10 +607,11 @@ static enum pst_status take_set(struct psti_share_cache *cache,
         .table_nbytes = opened.table_nbytes,
         .capacity = opened.capacity};
     cache->limit = opened.limit;
-    *set = (struct host_set){.n_items = shape->n_items,
+    *set = (struct host_set){.n_items = given->shape.n_items,
                              .memory_fd = from.memory_fd,
-                             .table_nbytes = opened.table_nbytes};
-    status = psti_cache_view_open(shape, &from, &set->view, err);
+                             .table_nbytes = opened.table_nbytes,
+                             .later = given->later};
+    status = psti_cache_view_open(&given->shape, &from, &set->view, err);
     cache->n_sets += status == PST_OK;
     return status;
 }
@@ -527,9 +655,9 @@ enum pst_status psti_share_cache_open(const char *path, const struct psti_share_
     if (status == PST_OK)
         status = psti_share_connect(path, PSTI_SESSION_CACHE, wait_ns, stop, &cache->fd, NULL, err);
     for (uint32_t i = 0; status == PST_OK && i < n_sets; i++) {
-        status = ask_for_set(cache, &sets[i], err);
+        status = ask_for_set(cache, &sets[i], n_sets - 1 - i, err);
         if (status == PST_OK)
-            status = take_set(cache, &sets[i].shape, wait_ns, stop, err);
+            status = take_set(cache, &sets[i], wait_ns, stop, err);
     }
     if (status == PST_OK && pipe2(cache->wake, O_CLOEXEC | O_NONBLOCK) != 0)
         status = psti_fail_os(err, errno, "share", NULL, -1, "no descriptors for the host cache");

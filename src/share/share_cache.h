@@ -28,14 +28,6 @@ struct psti_share_wish {
     struct psti_share_wish *next; /* of the session */
 };
 
-/* A set that a session opens. */
-struct psti_share_set {
-    const pst_dataset *dataset;
-    struct psti_cache_shape shape;
-    struct psti_cache_rule
-        rule; /* by which the service makes items; 0 bytes: by shape.forms alone */
-};
-
 /* Opens data sets in the host cache of the service at `path`, n_sets of them, 1 to
  * PSTI_CACHE_SETS_MAX. Waits for the service as long as it says that it works, else wait_ns, until
  * `stop` (may be NULL) ends it. Starts one thread. The errors are those of psti_share_connect and
@@ -52,6 +44,11 @@ void psti_share_cache_close(struct psti_share_cache **cache);
 
 /* Any thread may call the rest. */
 
+/* Items may be re-coded, and their places used anew. So who reads items of a set enters it before
+ * it asks for them, and leaves it when it needs the spans no more. Each returns at once; `reader`
+ * is what psti_share_cache_enter returned. */
+unsigned psti_share_cache_enter(struct psti_share_cache *cache, uint32_t i_set);
+void psti_share_cache_leave(struct psti_share_cache *cache, uint32_t i_set, unsigned reader);
 /* Asks for an item. PSTI_CACHE_ADMIT: the caller may send a wish for it. PSTI_CACHE_PASS: the cache
  * will not have it. */
 enum psti_cache_answer psti_share_cache_ask(struct psti_share_cache *cache, uint32_t i_set,
@@ -73,6 +70,22 @@ bool psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wis
 /* Answers all wishes now, as PSTI_CACHE_RESULT_FAILED. */
 void psti_share_cache_cancel(struct psti_share_cache *cache);
 bool psti_share_cache_is_lost(const struct psti_share_cache *cache);
+/* Items that the service re-codes when it is asked to, of sets that were opened with `later`. */
+
+/* Says who is told what became of each request, on the session's thread. Called before the first
+ * request. */
+void psti_share_cache_on_later(struct psti_share_cache *cache,
+                               void (*done)(void *ctx, const struct psti_cache_ready *ready),
+                               void *ctx);
+/* Finds a set that has items which wait. The service looks for them at the first request, which is
+ * therefore due in any case. False: there is none. */
+bool psti_share_cache_has_later(struct psti_share_cache *cache, uint32_t *i_set);
+/* Asks the service to re-code an item of the set. False: that cannot be sent now. */
+bool psti_share_cache_ask_later(struct psti_share_cache *cache, uint32_t i_set);
+/* Number of requests that were not answered yet. */
+uint32_t psti_share_cache_n_later(const struct psti_share_cache *cache);
+/* Number of items that wait. */
+uint64_t psti_share_cache_waiting(const struct psti_share_cache *cache);
 /* The host cache's limit, and what the session's data sets take of it. */
 void psti_share_cache_stats(struct psti_share_cache *cache, struct pst_cache_stats *stats);
 

@@ -18,8 +18,12 @@ struct psti_cache_open {
     struct psti_share_dataset dataset;
     uint64_t n_samples; /* of the shape, which the service's own must equal */
     uint32_t n_items;
-    uint64_t forms;       /* of the shape */
-    uint32_t rule_nbytes; /* 0: items are as `forms` says */
+    uint64_t forms; /* of the shape */
+    /* Images that are read because of this client are kept as they are stored, and re-coded when it
+     * asks for that. */
+    bool later;
+    uint32_t n_more;      /* data sets that the client opens after this one */
+    uint32_t rule_nbytes; /* 0: items are as `forms` says; not with `later` */
     uint8_t rule[PSTI_CACHE_RULE_MAX];
 };
 /* How the items of a set are made, as bytes. Client and service read them by
@@ -28,10 +32,17 @@ struct psti_cache_rule {
     const uint8_t *bytes;
     uint32_t nbytes; /* at most PSTI_CACHE_RULE_MAX; 0: there is none */
 };
-/* psti_share_put_dataset, with the rest behind it. rule may be NULL. */
-enum pst_status psti_share_put_cache_open(struct psti_wire_out *out, const pst_dataset *dataset,
-                                          const struct psti_cache_shape *shape,
-                                          const struct psti_cache_rule *rule,
+/* A set that a session opens. */
+struct psti_share_set {
+    const pst_dataset *dataset;
+    struct psti_cache_shape shape;
+    struct psti_cache_rule
+        rule;   /* by which the service makes items; 0 bytes: by shape.forms alone */
+    bool later; /* images are re-coded when the session asks for that; not with a rule */
+};
+/* psti_share_put_dataset, with the rest behind it. */
+enum pst_status psti_share_put_cache_open(struct psti_wire_out *out,
+                                          const struct psti_share_set *set, uint32_t n_more,
                                           int fds[PSTI_SHARE_DATASET_FDS], uint32_t *n_fds,
                                           struct pst_error *err);
 enum pst_status psti_share_get_cache_open(struct psti_wire_in *in, struct psti_cache_open *open,
@@ -48,8 +59,11 @@ enum pst_status psti_share_get_cache_opened(struct psti_wire_in *in,
                                             struct pst_error *err);
 
 /* PSTI_MESSAGE_CACHE_READ: items that the client wants. Each has a ticket of the client's. */
+#define PSTI_CACHE_NUMBER_LATER UINT64_MAX
 struct psti_cache_want {
-    uint64_t number; /* sample * n_items + item */
+    /* sample * n_items + item; or PSTI_CACHE_NUMBER_LATER: the client has a core to spare, so the
+     * service may re-code one of the set's items that wait for that */
+    uint64_t number;
     uint64_t ticket;
     uint32_t i_set; /* of the session */
 };
@@ -63,7 +77,11 @@ enum psti_cache_result {
     PSTI_CACHE_RESULT_HERE = 1,     /* it was here, or is because of another request */
     PSTI_CACHE_RESULT_READ = 2,     /* it was read for this request */
     PSTI_CACHE_RESULT_DECLINED = 3, /* there is no room */
-    PSTI_CACHE_RESULT_FAILED = 4    /* it cannot be read, or has a wrong checksum */
+    PSTI_CACHE_RESULT_FAILED = 4,   /* it cannot be read, or has a wrong checksum */
+    /* Of PSTI_CACHE_NUMBER_LATER: */
+    PSTI_CACHE_RESULT_AGAIN = 1,  /* no item could be re-coded; the client may ask again */
+    PSTI_CACHE_RESULT_LOOKED = 2, /* at an item at least; `recoding` says what became of the last */
+    PSTI_CACHE_RESULT_NONE = 3    /* no item waits */
 };
 /* What became of an image of a re-coded field. */
 enum psti_cache_recoding {
@@ -75,12 +93,22 @@ enum psti_cache_recoding {
 struct psti_cache_ready {
     uint64_t ticket;
     enum psti_cache_result result;
-    /* Of PSTI_CACHE_RESULT_READ, else 0: */
+    /* Of PSTI_CACHE_RESULT_READ or LOOKED, else 0: */
     enum psti_cache_recoding recoding;
     uint64_t nbytes_saved; /* by how many bytes re-coding made it shorter */
+    uint64_t recode_ns;    /* of PSTI_CACHE_RESULT_LOOKED: what the service spent; else 0 */
 };
 void psti_share_put_cache_ready(struct psti_wire_out *out, const struct psti_cache_ready *ready);
 enum pst_status psti_share_get_cache_ready(struct psti_wire_in *in, struct psti_cache_ready *ready,
+                                           struct pst_error *err);
+
+/* PSTI_MESSAGE_CACHE_ROUND and its answer, PSTI_MESSAGE_CACHE_ROUND_ENDED. */
+struct psti_cache_round {
+    uint32_t i_set;  /* of the session */
+    uint64_t number; /* of the set; the next round comes after the answer */
+};
+void psti_share_put_cache_round(struct psti_wire_out *out, const struct psti_cache_round *round);
+enum pst_status psti_share_get_cache_round(struct psti_wire_in *in, struct psti_cache_round *round,
                                            struct pst_error *err);
 
 #endif

@@ -60,6 +60,8 @@ void psti_share_put_status_set(struct psti_wire_out *out, const struct pst_servi
     psti_share_put_u64(out, set->n_failed);
     psti_share_put_u32(out, set->n_loaders);
     psti_share_put_u32(out, set->is_full);
+    psti_share_put_u64(out, set->nbytes_saved);
+    psti_share_put_u64(out, set->n_to_recode);
 }
 
 void psti_share_get_status_set(struct psti_wire_in *in, struct pst_service_set *set)
@@ -77,6 +79,8 @@ void psti_share_get_status_set(struct psti_wire_in *in, struct pst_service_set *
     set->n_failed = psti_share_get_u64(in);
     set->n_loaders = psti_share_get_u32(in);
     set->is_full = psti_share_get_u32(in) != 0;
+    set->nbytes_saved = psti_share_get_u64(in);
+    set->n_to_recode = psti_share_get_u64(in);
 }
 
 void psti_share_put_status_session(struct psti_wire_out *out,

@@ -41,3 +41,12 @@ void psti_share_cache_shape(const pst_dataset *dataset, struct psti_cache_shape 
     }
     memcpy(shape->identity, psti_dataset_bytes_identity(dataset), sizeof shape->identity);
 }
+
+void psti_share_cache_field(const pst_dataset *dataset, const uint32_t *items, uint32_t i_item,
+                            uint32_t *i_field, uint32_t *variant)
+{
+    uint32_t n = pst_dataset_n_fields(dataset);
+    for (*i_field = 0; *i_field + 1 < n && items[*i_field + 1] <= i_item; ++*i_field)
+        ;
+    *variant = i_item - items[*i_field];
+}

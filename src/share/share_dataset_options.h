@@ -76,5 +76,8 @@ enum pst_status psti_share_mixture_digest(const int *fds, uint32_t n_fds, uint64
  * sample. */
 void psti_share_cache_shape(const pst_dataset *dataset, struct psti_cache_shape *shape,
                             uint32_t items[PST_MAX_FIELDS]);
+/* Finds field and variant of item i_item of a sample, by the numbers of the function above. */
+void psti_share_cache_field(const pst_dataset *dataset, const uint32_t *items, uint32_t i_item,
+                            uint32_t *i_field, uint32_t *variant);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#define PSTI_HOST_PROTOCOL 7u /* both sides must have the same */
+#define PSTI_HOST_PROTOCOL 8u /* both sides must have the same */
 
 enum {
     PSTI_MESSAGE_HEAD_NBYTES = 24,
@@ -42,6 +42,8 @@ enum psti_message_kind {
     PSTI_MESSAGE_CACHE_READ = 18,   /* C */
     PSTI_MESSAGE_CACHE_READY = 19,  /* S */
     PSTI_MESSAGE_CACHE_USE = 20,    /* C: hits, items that the service read, misses so far */
+    PSTI_MESSAGE_CACHE_ROUND = 21,  /* S: who reads items of the set now? */
+    PSTI_MESSAGE_CACHE_ROUND_ENDED = 22, /* C: who did has left */
     /* PSTI_SESSION_CONTROL (share_control_wire.h) */
     PSTI_MESSAGE_STATUS = 32,    /* C */
     PSTI_MESSAGE_STATUS_IS = 33, /* S */

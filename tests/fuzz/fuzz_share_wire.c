@@ -49,7 +49,8 @@ static void try_cache_open(struct psti_wire_in in)
     if (psti_share_get_cache_open(&in, &open, NULL) != PST_OK)
         return;
     if (!open.dataset.path[0] || open.dataset.n_masks > PST_MAX_FIELDS ||
-        (open.dataset.n_masks > 0 && !open.dataset.has_labels))
+        (open.dataset.n_masks > 0 && !open.dataset.has_labels) ||
+        open.n_more >= PSTI_CACHE_SETS_MAX || (open.later && open.rule_nbytes > 0))
         abort();
     for (uint32_t i = 0; i < open.dataset.n_masks; i++)
         if (memchr(open.dataset.masks[i], 0, sizeof open.dataset.masks[i]) == NULL)
@@ -83,9 +84,23 @@ static void try_cache_ready(struct psti_wire_in in)
 {
     struct psti_cache_ready ready;
     enum pst_status status = psti_share_get_cache_ready(&in, &ready, NULL);
-    if (ready.result < PSTI_CACHE_RESULT_HERE || ready.result > PSTI_CACHE_RESULT_FAILED)
+    if (ready.result < PSTI_CACHE_RESULT_HERE || ready.result > PSTI_CACHE_RESULT_FAILED ||
+        (status == PST_OK && ready.result != PSTI_CACHE_RESULT_READ &&
+         (ready.recoding || ready.nbytes_saved || ready.recode_ns)))
         abort();
-    (void)status;
+}
+
+static void try_cache_round(struct psti_wire_in in)
+{
+    struct psti_cache_round round;
+    if (psti_share_get_cache_round(&in, &round, NULL) != PST_OK)
+        return;
+    struct psti_wire_out out = psti_share_begin(again);
+    psti_share_put_cache_round(&out, &round);
+    if (out.nbytes != in.nbytes ||
+        memcmp(again + PSTI_MESSAGE_HEAD_NBYTES, in.bytes + PSTI_MESSAGE_HEAD_NBYTES,
+               in.nbytes - PSTI_MESSAGE_HEAD_NBYTES) != 0)
+        abort();
 }
 
 /* A report is no message, but a blob: its bytes follow the head here. */
@@ -124,6 +139,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
         try_cache_read(in);
     else if (head.kind == PSTI_MESSAGE_CACHE_READY)
         try_cache_ready(in);
+    else if (head.kind == PSTI_MESSAGE_CACHE_ROUND || head.kind == PSTI_MESSAGE_CACHE_ROUND_ENDED)
+        try_cache_round(in);
     else if (head.kind == PSTI_MESSAGE_STATUS_IS)
         try_report(in);
     return 0;

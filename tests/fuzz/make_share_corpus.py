@@ -31,14 +31,14 @@ def data_set(path: str, masks: tuple[str, ...] = (), flags: int = 0) -> bytes:
     return text(path) + bytes(range(16)) + struct.pack("<II", flags, len(masks)) + b"".join(map(text, masks))
 
 
-def shape(n_samples: int, n_items: int, forms: int) -> bytes:
-    return struct.pack("<QIQ", n_samples, n_items, forms)
+def shape(n_samples: int, n_items: int, forms: int, later: int = 0, n_more: int = 0, rule: bytes = b"") -> bytes:
+    return struct.pack("<QIQIII", n_samples, n_items, forms, later, n_more, len(rule)) + rule
 
 
 def report(n_sets: int, n_sessions: int) -> bytes:
     numbers = (1, 2, 3, 4, 5, 6, 7, 2, 600, 1, n_sets, n_sessions, -1, 0)
     status = struct.pack("<Q", 42) + text("0.1.0") + struct.pack("<7QIIIIIiI", *numbers)
-    one = text("/data/photos") + bytes(16) + struct.pack("<8QII", 0, 9, 9, 900, 9, 900, 0, 0, 1, 0)
+    one = text("/data/photos") + bytes(16) + struct.pack("<8QIIQQ", 0, 9, 9, 900, 9, 900, 0, 0, 1, 0, 70, 3)
     session = struct.pack("<QQ", 1, 77) + text("cache") + text("/data/photos") + struct.pack("<5Q", 5, 4, 3, 2, 1)
     return status + one * n_sets + session * n_sessions
 
@@ -48,13 +48,23 @@ SEEDS = {
     "cache-open-labels": message(16, data_set("/data/photos", ("depth",), 3) + shape(10, 2, 1), n_fds=2),
     "cache-open-masks-alone": message(16, data_set("/data/photos", ("depth",), 0) + shape(10, 2, 1), n_fds=1),
     "cache-open-mask-long": message(16, data_set("/data/photos", ("d" * 64,), 2) + shape(10, 2, 1), n_fds=2),
+    "cache-open-later": message(16, data_set("/data/photos") + shape(10, 2, 1, later=1, n_more=63), n_fds=1),
+    "cache-open-later-rule": message(16, data_set("/data/photos") + shape(10, 2, 1, later=1, rule=b"rule"), n_fds=1),
+    "cache-open-rule": message(16, data_set("/data/photos") + shape(10, 2, 1 << 63, rule=b"rule"), n_fds=1),
+    "cache-open-more": message(16, data_set("/data/photos") + shape(10, 2, 1, n_more=64), n_fds=1),
     "cache-opened": message(17, struct.pack("<QQQ", 8000, 1 << 26, 1 << 26), n_fds=2),
     "cache-read": message(18, struct.pack("<QQIQQI", 5, 0, 0, 6, 1, 2)),
     "cache-read-cut": message(18, struct.pack("<QQQ", 5, 0, 6)),
-    "cache-ready": message(19, struct.pack("<QIIQ", 1, 2, 1, 4096)),
-    "cache-ready-here": message(19, struct.pack("<QIIQ", 1, 1, 0, 0)),
-    "cache-ready-result": message(19, struct.pack("<QIIQ", 1, 5, 0, 0)),
-    "cache-ready-recoding": message(19, struct.pack("<QIIQ", 1, 1, 1, 0)),
+    "cache-read-later": message(18, struct.pack("<QQI", 2**64 - 1, 2**64 - 1, 1)),
+    "cache-ready": message(19, struct.pack("<QIIQQ", 1, 2, 1, 4096, 0)),
+    "cache-ready-here": message(19, struct.pack("<QIIQQ", 1, 1, 0, 0, 0)),
+    "cache-ready-result": message(19, struct.pack("<QIIQQ", 1, 5, 0, 0, 0)),
+    "cache-ready-recoding": message(19, struct.pack("<QIIQQ", 1, 1, 1, 0, 0)),
+    "cache-ready-later": message(19, struct.pack("<QIIQQ", 2**64 - 1, 2, 1, 900, 31_000_000)),
+    "cache-ready-time": message(19, struct.pack("<QIIQQ", 1, 3, 0, 0, 5)),
+    "cache-round": message(21, struct.pack("<IQ", 1, 7)),
+    "cache-round-ended": message(22, struct.pack("<IQ", 1, 7)),
+    "cache-round-long": message(21, struct.pack("<IQI", 1, 7, 0)),
     "report": message(33, report(1, 2), n_fds=1),
     "report-empty": message(33, report(0, 0), n_fds=1),
     "hello": message(1, hello(1, 1, "0.1.0")),

@@ -55,7 +55,7 @@
     X(pst_service_options, 48) \
     X(pst_service_status, 128) \
     X(pst_service_session, 1096) \
-    X(pst_service_set, 1112) \
+    X(pst_service_set, 1128) \
     X(pst_form_part, 16) \
     X(pst_tier_stats, 40) \
     X(pst_fleet_options, 48) \

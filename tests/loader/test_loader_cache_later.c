@@ -288,7 +288,7 @@ static void refused_options(void **state)
     pst_cache *cache = open_cache(4 * MIB);
     struct pst_loader_options options =
         options_of(NULL, PST_CACHE_FORM_STORED, PST_CACHE_RECODE_IDLE);
-    fails(&options, "a cache of this process");
+    fails(&options, "it needs a cache");
     options.cache = cache;
     fails(&options, "cache_form is STORED");
     options.cache_form = PST_CACHE_FORM_PLI;

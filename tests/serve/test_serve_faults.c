@@ -359,13 +359,12 @@ static void send_anything(int fd, pst_dataset *dataset)
 static void open_with_lies(int fd, pst_dataset *dataset)
 {
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];
-    struct psti_cache_shape shape;
+    struct psti_share_set set = {.dataset = dataset};
     uint32_t items[PST_MAX_FIELDS], n_fds;
     int fds[PSTI_SHARE_DATASET_FDS];
     struct psti_wire_out out = psti_share_begin(bytes);
-    psti_share_cache_shape(dataset, &shape, items);
-    assert_int_equal(psti_share_put_cache_open(&out, dataset, &shape, NULL, fds, &n_fds, NULL),
-                     PST_OK);
+    psti_share_cache_shape(dataset, &set.shape, items);
+    assert_int_equal(psti_share_put_cache_open(&out, &set, 0, fds, &n_fds, NULL), PST_OK);
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_OPEN, 1, n_fds);
     for (uint32_t i = test_below(&chance, 4); i > 0; i--)
         bytes[24 + test_below(&chance, (uint32_t)nbytes - 24)] ^=

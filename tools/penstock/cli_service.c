@@ -30,6 +30,8 @@ static void set_json(struct cli_json *json, const struct pst_service_set *set)
     cli_json_uint(json, "reads", set->n_reads);
     cli_json_uint(json, "nbytes_read", set->nbytes_read);
     cli_json_uint(json, "recoded", set->n_recoded);
+    cli_json_uint(json, "nbytes_saved", set->nbytes_saved);
+    cli_json_uint(json, "to_recode", set->n_to_recode);
     cli_json_uint(json, "failed", set->n_failed);
     cli_json_uint(json, "loaders", set->n_loaders);
     cli_json_bool(json, "full", set->is_full);
@@ -96,6 +98,8 @@ static void set_text(const struct pst_service_set *set)
     printf("%s\n    %" PRIu64 " items, %s; read %s; ", set->forms ? " (re-coded)" : "",
            set->n_items, nbytes, read);
     cli_print_count(set->n_loaders, "loader", "loaders");
+    if (set->n_to_recode > 0)
+        printf("; %" PRIu64 " to re-code", set->n_to_recode);
     puts(set->is_full ? "; full" : "");
 }
 

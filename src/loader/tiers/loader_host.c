@@ -6,10 +6,12 @@
  * becomes ready when all its reads and wishes are done. What did not come, because the cache is
  * full or the service is lost, is then read by the loader in a round of its own, into memory that
  * was set aside for it from the start. So the row never waits for memory at that point. A lost
- * service is looked for again at the next epoch. */
+ * service is looked for again at the next epoch. A row counts as a reader of the sets in which its
+ * hits lie, until it is done. */
 #include "loader/loader_fallback.h"
 #include "loader/loader_handle.h"
 #include "loader/tiers/loader_kept.h"
+#include "loader/tiers/loader_later.h"
 #include "loader/tiers/loader_tier.h"
 #include "loader/loader_worker.h"
 
@@ -25,7 +27,7 @@
 
 /* Opens a session with the service, which gets the parts' rules of pictures at the training size.
  */
-static enum pst_status open_session(const pst_loader *loader, const struct psti_loader_parts *parts,
+static enum pst_status open_session(pst_loader *loader, const struct psti_loader_parts *parts,
                                     int64_t wait_ns, struct psti_share_cache **out,
                                     struct pst_error *err)
 {
@@ -38,11 +40,14 @@ static enum pst_status open_session(const pst_loader *loader, const struct psti_
         const struct psti_loader_part *part = &parts->list[i];
         sets[i] = (struct psti_share_set){.dataset = part->dataset,
                                           .shape = part->shape,
-                                          .rule = {part->rule, part->rule_nbytes}};
+                                          .rule = {part->rule, part->rule_nbytes},
+                                          .later = psti_loader_later_is_asked(loader)};
     }
     enum pst_status status =
         psti_share_cache_open(loader->tiers.host_path, sets, parts->n, wait_ns, &stop, out, err);
     psti_free(sets);
+    if (status == PST_OK)
+        psti_loader_later_listen(loader, *out);
     return status;
 }
 
@@ -151,6 +156,7 @@ static void stats_of(const pst_loader *loader, struct pst_loader_stats *stats)
         snprintf(stats->host_reason, sizeof stats->host_reason, "%s",
                  reason[0] ? reason : "the host service was lost");
     psti_share_cache_stats(loader->tiers.host, &cache);
+    stats->n_cache_to_recode = psti_share_cache_waiting(loader->tiers.host);
     pthread_mutex_unlock(loader->lock);
     psti_loader_kept_stats(loader, &cache, stats);
 }
@@ -172,39 +178,52 @@ static void count_miss(pst_loader *loader)
 
 /* Asks for an item of a sample that the plan admits, or only looks for one of another sample. */
 static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_source *source,
-                                  struct psti_cache_span *span)
+                                  const struct psti_loader_place *at, struct psti_cache_span *span)
 {
-    struct psti_loader_place at = psti_loader_kept_place(loader, source);
     uint64_t nbytes = source->stored_nbytes;
     if (psti_loader_kept_admits(loader, source->sample))
-        return psti_share_cache_ask(loader->tiers.host, at.i_part, at.sample, at.i_item, nbytes,
+        return psti_share_cache_ask(loader->tiers.host, at->i_part, at->sample, at->i_item, nbytes,
                                     span);
-    return psti_share_cache_look(loader->tiers.host, at.i_part, at.sample, at.i_item, nbytes,
+    return psti_share_cache_look(loader->tiers.host, at->i_part, at->sample, at->i_item, nbytes,
                                  span) == PSTI_CACHE_HIT
                ? PSTI_CACHE_HIT
                : PSTI_CACHE_PASS;
+}
+
+/* Points the source to what the host cache has. The row is a reader of the set from then on. False:
+ * it is not this loader's item, and `reader` has left. */
+static bool take_hit(pst_loader *loader, const struct psti_loader_place *at, unsigned reader,
+                     const struct psti_cache_span *span, struct psti_loader_source *source)
+{
+    if (psti_loader_kept_take(loader, span, source)) {
+        source->reader = reader;
+        return true;
+    }
+    psti_share_cache_leave(loader->tiers.host, at->i_part, reader);
+    return false;
 }
 
 static enum pst_status look_up(pst_loader *loader, struct psti_loader_source *source,
                                struct pst_error *err)
 {
     struct psti_cache_span span;
+    const struct psti_loader_place at = psti_loader_kept_place(loader, source);
     int64_t start = psti_clock_ns();
+    unsigned reader = psti_share_cache_enter(loader->tiers.host, at.i_part);
+    enum psti_cache_answer answer = ask(loader, source, &at, &span);
     (void)err;
-    switch (ask(loader, source, &span)) {
-    case PSTI_CACHE_HIT:
-        if (psti_loader_kept_take(loader, &span, source))
+    if (answer == PSTI_CACHE_HIT) {
+        if (take_hit(loader, &at, reader, &span, source))
             count_hit(loader, source, span.nbytes, start);
         else
             count_miss(loader);
-        break;
-    case PSTI_CACHE_ADMIT:
-        source->asked = &psti_loader_tier_host;
-        break;
-    case PSTI_CACHE_PASS:
-        count_miss(loader);
-        break;
+        return PST_OK;
     }
+    psti_share_cache_leave(loader->tiers.host, at.i_part, reader);
+    if (answer == PSTI_CACHE_ADMIT)
+        source->asked = &psti_loader_tier_host;
+    else
+        count_miss(loader);
     return PST_OK;
 }
 
@@ -271,27 +290,27 @@ static void count_fetched(pst_loader *loader, const struct psti_share_wish *wish
     atomic_fetch_add_explicit(&loader->tiers.n_misses, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&loader->tiers.n_fetched, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&loader->tiers.nbytes_fetched, nbytes, memory_order_relaxed);
-    if (wish->recoding == PSTI_CACHE_RECODE_FAILED)
-        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
-    if (wish->recoding != PSTI_CACHE_RECODED)
-        return;
-    atomic_fetch_add_explicit(&loader->tiers.n_recoded, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loader->tiers.nbytes_saved, wish->nbytes_saved,
-                              memory_order_relaxed);
+    psti_loader_kept_count_ready(loader, wish->recoding, wish->nbytes_saved);
 }
 
 /* Takes the item from the host cache, after its wish was answered. */
 static bool take_wished(pst_loader *loader, struct psti_loader_source *source)
 {
     struct psti_cache_span span;
+    struct psti_share_cache *host = loader->tiers.host;
     struct psti_loader_place at = psti_loader_kept_place(loader, source);
     uint64_t nbytes = source->stored_nbytes;
     int64_t start = psti_clock_ns();
-    if ((source->wish.result != PSTI_CACHE_RESULT_HERE &&
-         source->wish.result != PSTI_CACHE_RESULT_READ) ||
-        psti_share_cache_look(loader->tiers.host, at.i_part, at.sample, at.i_item, nbytes, &span) !=
-            PSTI_CACHE_HIT ||
-        !psti_loader_kept_take(loader, &span, source))
+    if (source->wish.result != PSTI_CACHE_RESULT_HERE &&
+        source->wish.result != PSTI_CACHE_RESULT_READ)
+        return false;
+    unsigned reader = psti_share_cache_enter(host, at.i_part);
+    if (psti_share_cache_look(host, at.i_part, at.sample, at.i_item, nbytes, &span) !=
+        PSTI_CACHE_HIT) {
+        psti_share_cache_leave(host, at.i_part, reader);
+        return false;
+    }
+    if (!take_hit(loader, &at, reader, &span, source))
         return false;
     if (source->wish.result == PSTI_CACHE_RESULT_HERE) {
         count_hit(loader, source, span.nbytes, start);
@@ -316,6 +335,18 @@ static bool take(pst_loader *loader, struct psti_loader_source *source)
     return false;
 }
 
+/* The row needs the bytes of its hits no more. */
+static void release(pst_loader *loader, struct psti_loader_items *items)
+{
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_loader_source *source = &items->sources[i];
+        if (source->reader > 0)
+            psti_share_cache_leave(loader->tiers.host,
+                                   psti_loader_kept_place(loader, source).i_part, source->reader);
+        source->reader = 0;
+    }
+}
+
 const struct psti_loader_tier_ops psti_loader_tier_host = {
     .open = open_host,
     .close = close_host,
@@ -328,5 +359,6 @@ const struct psti_loader_tier_ops psti_loader_tier_host = {
     .submit = submit,
     .ask_here = ask_here,
     .take = take,
+    .release = release,
     .stats = stats_of,
 };

@@ -111,16 +111,28 @@ void psti_loader_kept_as_stored(struct psti_loader_copy *copy)
         copy->result = PSTI_RECODE_FAILED;
 }
 
+static void count_saved(pst_loader *loader, uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(&loader->tiers.n_recoded, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->tiers.nbytes_saved, nbytes, memory_order_relaxed);
+}
+
 void psti_loader_kept_count_recoded(pst_loader *loader, const struct psti_loader_copy *copy)
 {
+    uint64_t before = copy->stored.nbytes, after = copy->item.nbytes;
     if (copy->result == PSTI_RECODE_FAILED)
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
-    if (copy->result != PSTI_RECODE_DONE)
-        return;
-    atomic_fetch_add_explicit(&loader->tiers.n_recoded, 1, memory_order_relaxed);
-    if (copy->item.nbytes < copy->stored.nbytes)
-        atomic_fetch_add_explicit(&loader->tiers.nbytes_saved,
-                                  copy->stored.nbytes - copy->item.nbytes, memory_order_relaxed);
+    else if (copy->result == PSTI_RECODE_DONE)
+        count_saved(loader, after < before ? before - after : 0);
+}
+
+void psti_loader_kept_count_ready(pst_loader *loader, enum psti_cache_recoding recoding,
+                                  uint64_t nbytes_saved)
+{
+    if (recoding == PSTI_CACHE_RECODE_FAILED)
+        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
+    else if (recoding == PSTI_CACHE_RECODED)
+        count_saved(loader, nbytes_saved);
 }
 
 void psti_loader_kept_stats(const pst_loader *loader, const struct pst_cache_stats *cache,

@@ -46,6 +46,9 @@ bool psti_loader_kept_take(const pst_loader *loader, const struct psti_cache_spa
                            struct psti_loader_source *source);
 /* Counts what became of the copy's item. */
 void psti_loader_kept_count_recoded(pst_loader *loader, const struct psti_loader_copy *copy);
+/* Counts what the host service has re-coded because of this loader. */
+void psti_loader_kept_count_ready(pst_loader *loader, enum psti_cache_recoding recoding,
+                                  uint64_t nbytes_saved);
 /* A cache had the item that the source points to, of nbytes. */
 void psti_loader_kept_count_hit(pst_loader *loader, const struct psti_loader_source *source,
                                 uint64_t nbytes);

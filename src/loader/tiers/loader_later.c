@@ -6,7 +6,12 @@
  * while the caller has its next batch, or while another worker is free to take the next row. It
  * goes on in later epochs until the queue is empty, and between epochs, too. Beginning another
  * epoch, changing options and closing wait for the items that are being re-coded, at most one on
- * each worker. The memory is that which re-coding has anyway (loader_recode.c). */
+ * each worker. The memory is that which re-coding has anyway (loader_recode.c).
+ *
+ * The host cache is re-coded by its service, because nobody else can write it. A worker that could
+ * re-code an item asks the service to re-code one instead, and goes on: it takes rows as before.
+ * There are no more requests than idle workers, so the service uses no more cores than are idle
+ * here, as far as rows do not come meanwhile. Nothing waits for its answers. */
 #include "loader/tiers/loader_later.h"
 
 #include "loader/loader_fallback.h"
@@ -17,14 +22,20 @@
 #include "base/clock.h"
 #include "base/codings/codings.h"
 #include "dataset/dataset.h"
+#include "share/share.h"
 
 #define MOVES_AT_ONCE 64 /* items that are not re-coded, between two looks for rows */
 
+bool psti_loader_later_is_asked(const pst_loader *loader)
+{
+    return loader->options.cache_recode == PST_CACHE_RECODE_IDLE && loader->kept.recode_key != 0;
+}
+
 void psti_loader_later_open(pst_loader *loader)
 {
-    loader->kept.later = loader->options.cache_recode == PST_CACHE_RECODE_IDLE &&
-                         loader->kept.recode_key != 0 && loader->tiers.cache &&
-                         psti_cache_later_open(loader->tiers.cache[0]);
+    const struct psti_loader_tiers *tiers = &loader->tiers;
+    loader->kept.later = psti_loader_later_is_asked(loader) &&
+                         (tiers->host || (tiers->cache && psti_cache_later_open(tiers->cache[0])));
 }
 
 bool psti_loader_later_waits(const pst_loader *loader, const struct psti_loader_source *source)
@@ -32,15 +43,26 @@ bool psti_loader_later_waits(const pst_loader *loader, const struct psti_loader_
     return loader->kept.later && source->is_wanted;
 }
 
+static bool has_waiting(const pst_loader *loader)
+{
+    uint32_t i_set;
+    return loader->tiers.host ? psti_share_cache_has_later(loader->tiers.host, &i_set)
+                              : psti_cache_later_count(loader->tiers.cache[0]) > 0;
+}
+
 bool psti_loader_later_may(const pst_loader *loader, const struct psti_loader_worker *worker)
 {
     if (!loader->kept.later || worker->later_waits || !loader->epoch.running ||
-        psti_cache_later_count(loader->tiers.cache[0]) == 0)
+        !has_waiting(loader))
         return false;
+    const struct psti_loader_queue *queue = &loader->queue;
+    const struct psti_share_cache *host = loader->tiers.host;
     uint64_t step = loader->epoch.next_step;
-    return step >= psti_loader_epoch_end(&loader->epoch) ||
-           loader->queue.ring[step % loader->options.prefetch].state == PSTI_LOADER_JOB_WHOLE ||
-           loader->queue.n_later + 1 < loader->crew.n;
+    bool is_whole = step >= psti_loader_epoch_end(&loader->epoch) ||
+                    queue->ring[step % loader->options.prefetch].state == PSTI_LOADER_JOB_WHOLE;
+    uint32_t n_asked = host ? psti_share_cache_n_later(host) : 0; /* each for an idle worker */
+    return n_asked + queue->n_busy < loader->crew.n &&
+           (is_whole || n_asked + queue->n_later + 1 < loader->crew.n);
 }
 
 /* Finds what the data set says of the item with that number. False: it has no such item, or its
@@ -48,22 +70,15 @@ bool psti_loader_later_may(const pst_loader *loader, const struct psti_loader_wo
 static bool describe(const pst_loader *loader, const struct psti_cache_later *later,
                      struct psti_loader_source *source, uint32_t *i_field)
 {
-    uint32_t n_items = loader->kept.shape.n_items, n_fields = pst_dataset_n_fields(loader->dataset);
-    uint32_t i_item = (uint32_t)(later->number % n_items), i = 0;
+    uint32_t n_items = loader->kept.shape.n_items;
     *source = (struct psti_loader_source){.sample = later->number / n_items,
                                           .data = later->span.bytes};
-    while (i + 1 < n_fields && loader->kept.numbers[i + 1] <= i_item)
-        i++;
-    *i_field = i;
-    source->variant = i_item - loader->kept.numbers[i];
-    if (later->span.form != PSTI_CACHE_AS_STORED ||
-        !psti_recode_has_field(loader->kept.recode_key, i) ||
-        pst_dataset_item(loader->dataset, source->sample, i, source->variant, &source->item,
-                         sizeof source->item, NULL) != PST_OK)
-        return false;
-    if (psti_dataset_item_is_paged(&source->item)) /* it is kept decoded */
-        psti_dataset_item_decoded(&source->item);
-    return source->item.nbytes == later->span.nbytes;
+    psti_share_cache_field(loader->dataset, loader->kept.numbers,
+                           (uint32_t)(later->number % n_items), i_field, &source->variant);
+    return later->span.form == PSTI_CACHE_AS_STORED &&
+           psti_recode_has_field(loader->kept.recode_key, *i_field) &&
+           psti_dataset_item_is_kept(loader->dataset, source->sample, *i_field, source->variant,
+                                     later->span.nbytes, &source->item);
 }
 
 /* Decodes the bytes of an item that is kept in a coding of its own. False: they are damaged, or
@@ -120,9 +135,34 @@ static bool replace(struct psti_loader_worker *worker, const struct psti_cache_l
     return copy.result != PSTI_RECODE_NOT_FOR || is_coded;
 }
 
+/* The service has answered a request. The session's thread. */
+static void take_answer(void *ctx, const struct psti_cache_ready *ready)
+{
+    pst_loader *loader = ctx;
+    psti_loader_kept_count_ready(loader, ready->recoding, ready->nbytes_saved);
+    atomic_fetch_add_explicit(&loader->tiers.later_ns, ready->recode_ns, memory_order_relaxed);
+    pthread_mutex_lock(loader->lock);
+    if (ready->result != PSTI_CACHE_RESULT_FAILED) /* else not before there are rows again */
+        pthread_cond_broadcast(loader->work);
+    pthread_mutex_unlock(loader->lock);
+}
+
+void psti_loader_later_listen(pst_loader *loader, struct psti_share_cache *host)
+{
+    psti_share_cache_on_later(host, take_answer, loader);
+}
+
+static bool ask_host(struct psti_share_cache *host)
+{
+    uint32_t i_set;
+    return psti_share_cache_has_later(host, &i_set) && psti_share_cache_ask_later(host, i_set);
+}
+
 bool psti_loader_later_do(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
+    if (loader->tiers.host)
+        return ask_host(loader->tiers.host);
     struct psti_cache_later later;
     int64_t start = psti_clock_ns();
     bool done = false, found = true;
@@ -142,6 +182,6 @@ bool psti_loader_later_do(struct psti_loader_worker *worker)
 void psti_loader_later_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     stats->cache_recode_ns = atomic_load(&loader->tiers.later_ns);
-    if (loader->kept.later)
+    if (loader->kept.later && loader->tiers.cache)
         stats->n_cache_to_recode = psti_cache_later_count(loader->tiers.cache[0]);
 }

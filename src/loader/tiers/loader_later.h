@@ -9,17 +9,22 @@
 #include <stdbool.h>
 
 struct psti_loader_worker;
+struct psti_share_cache;
 struct psti_loader_source;
 
+/* True if the options say that images of the cache are re-coded later. */
+bool psti_loader_later_is_asked(const pst_loader *loader);
 /* The cache is open. The caller's thread, while no worker runs. */
 void psti_loader_later_open(pst_loader *loader);
 /* True if the item is kept as it is stored now, and re-coded later. Any thread. */
 bool psti_loader_later_waits(const pst_loader *loader, const struct psti_loader_source *source);
 /* True if a worker that found nothing to prepare may re-code an item now. The lock is held. */
 bool psti_loader_later_may(const pst_loader *loader, const struct psti_loader_worker *worker);
-/* Re-codes one item of the cache, on a worker. False: there was none to re-code now. Without the
- * lock. */
+/* Re-codes one item of the cache, on a worker, or lets the host service do it. False: there was
+ * none to re-code now. Without the lock. */
 bool psti_loader_later_do(struct psti_loader_worker *worker);
+/* Takes the answers of a new session with the host service. */
+void psti_loader_later_listen(pst_loader *loader, struct psti_share_cache *host);
 /* Adds what was done to the counts. Any thread. */
 void psti_loader_later_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 

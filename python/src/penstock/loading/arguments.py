@@ -102,10 +102,12 @@ class CacheUse:
             (:meth:`Plan.cache_plan`).
         recode: when images are re-coded in ``form``. "at-once": when they are admitted, which makes the first epoch long.
             "idle": the cache keeps them as they are stored at first, and workers that have nothing to prepare re-code
-            them: while they wait for the training, between epochs, and in later epochs until all are done. The batches
-            are the same to the bit, whatever was re-coded before. The cache keeps 1/32 of its bytes as room for it.
-            ``stats()["cache"]`` counts in ``to_recode`` the items that still wait. Only with a cache of this process,
-            at least one worker, a ``form`` other than "stored" and ``resolution`` "full", and without a fleet.
+            them: while they wait for the training, between epochs, and in later epochs until all are done. The host
+            service re-codes the items of its cache, one at a time for each such worker. The batches are the same to the
+            bit, whatever was re-coded before. The cache keeps 1/32 of its bytes as room for it.
+            ``stats()["cache"]`` counts in ``to_recode`` the items that still wait. Only with a cache, at least one
+            worker, a ``form`` other than "stored" and ``resolution`` "full", and without a fleet; of a mixture only
+            with the host cache.
     """
 
     cache: _cache.Cache | int | str | None = "auto"

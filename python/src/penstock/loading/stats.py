@@ -71,7 +71,7 @@ class CacheStats(TypedDict):
     For a form other than "stored", recoded: images that this loader, or the host service because of it, re-coded;
     nbytes_saved: by how many bytes those became smaller that did; not_recoded: images that were kept as they are stored
     although the form is for them. With ``CacheUse(recode="idle")``, to_recode: items of the cache that were not looked at
-    yet; recode_seconds: what workers spent on it in all.
+    yet; recode_seconds: what workers, or the host service because of this loader, spent on it in all.
     Of the host cache, limit and items are the service's, used is what this data set takes; fetched: the misses that the
     service read for this loader, nbytes_fetched: their stored bytes.
     """
