@@ -117,9 +117,9 @@ enum pst_cache_recode {
      * worker begins no item while the caller waits for a batch, unless another worker is free. The
      * host cache's items are re-coded by its service, one at a time for each worker that has
      * nothing to prepare. The cache keeps 1/32 of its bytes as room for items on their way. Batches
-     * are the same, to the bit, whatever was re-coded before. Items are re-coded at once if the cache
-     * has no room for its list of items, 8 bytes for each. PST_ERROR_ARGUMENT: there is no cache, or
-     * cache_form is STORED, or with num_workers 0, a fleet, or cache_resolution TRAINING.
+     * are the same, to the bit, whatever was re-coded before. Items are re-coded at once if the
+     * cache has no room for its list of items, 8 bytes for each. PST_ERROR_ARGUMENT: there is no
+     * cache, or cache_form is STORED, or with num_workers 0, a fleet, or cache_resolution TRAINING.
      * PST_ERROR_UNSUPPORTED: the data set is a mixture, and the cache is of this process. */
     PST_CACHE_RECODE_IDLE = 1
 };

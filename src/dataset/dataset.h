@@ -145,8 +145,8 @@ static inline uint64_t psti_dataset_item_kept_nbytes(const struct pst_item *item
  * checksum of stored bytes is left out; that of a part of a page is of the decoded ones, and stays.
  */
 void psti_dataset_item_decoded(struct pst_item *item);
-/* Describes an item of which a cache keeps nbytes that are not re-coded: one of a compressed page as
- * it is decoded. False: there is no such item, or it has another length. Any thread. */
+/* Describes an item of which a cache keeps nbytes that are not re-coded: one of a compressed page
+ * as it is decoded. False: there is no such item, or it has another length. Any thread. */
 bool psti_dataset_item_is_kept(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                uint32_t variant, uint64_t nbytes, struct pst_item *item);
 /* Most bytes that decoding an item of a field writes (psti_dataset_item_scratch_nbytes); 0: no item

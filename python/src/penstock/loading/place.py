@@ -262,7 +262,7 @@ class Placed:
         here = self._received[0]
         passes = self._passing and not self._over and here.state[0] == self._epoch
         waits = self._pending or (self._next_epoch, 0)
-        place = _weights.place_of(self, native, here) if self._passing else waits
+        place = _changes_of_weights.place_of(self, native, here) if self._passing else waits
         changes = self._weights.changed(weights, place[0], place[1], self._dataset.path)
         if passes and here.state != native.state():  # more is under way than was received
             self._maker.begin()
