@@ -1,6 +1,9 @@
 """One data set checked by several processes: verify --part, and the summary of their reports."""
 
+import contextlib
 import json
+import os
+import pathlib
 import random
 import signal
 import subprocess
@@ -130,6 +133,41 @@ class VerifyParts(cli_case.Case):
             self.write(f"{i}.json", json.dumps({**report, "unreached": ["image"]}))
         joined = self.summary(3, 1, "another size of the largest item of field image")
         self.assertEqual(joined["bad"], 1)
+        for i in 1, 2, 3:
+            report = json.loads((self.dir / f"{i}.json").read_text())
+            self.write(f"{i}.json", json.dumps({**report, "unreached": ["image", "label", "image (pixels)", "mask (pixels)"]}))
+        joined = self.summary(3, 1, "of field mask than")  # a field is one finding, as for a single process
+        self.assertEqual((joined["bad"], len(joined["findings"])), (3, 3))
+
+    def reads_a_shard(self, run):
+        """Waits until the process has a shard open. False: it ended."""
+        while run.poll() is None:
+            for fd in pathlib.Path(f"/proc/{run.pid}/fd").glob("*"):
+                with contextlib.suppress(OSError):
+                    if "shard-" in os.readlink(fd):
+                        return True
+        return False
+
+    def test_a_data_set_that_is_gone_at_the_end(self):
+        """A report says which sizes a part has not reached, whatever becomes of the path meanwhile."""
+        self.jpegs("photos/ant", 1, 100, 70)  # the largest image, which part 1 has
+        self.packed(200)
+        self.part(2, 3)
+        wanted = json.loads((self.dir / "2.json").read_text())["unreached"]
+        self.assertEqual(wanted, ["image", "image (pixels)"])
+        for _ in range(100):
+            run = subprocess.Popen([CLI, "verify", "d.pst", "--decode", "--workers", "1", "--part", "2/3", "--json"], cwd=self.dir,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+            if is_there := self.reads_a_shard(run):
+                (self.dir / "d.pst").rename(self.dir / "gone.pst")
+                is_there = run.poll() is None
+            said = run.communicate(timeout=120)[0]
+            if (self.dir / "gone.pst").exists():
+                (self.dir / "gone.pst").rename(self.dir / "d.pst")
+            self.assertEqual(json.loads(said)["unreached"], wanted)
+            if is_there:
+                return
+        self.fail("it always ended before its data set was gone")
 
     def test_hostile_reports(self):
         self.packed(4)

@@ -34,16 +34,13 @@ struct verify_arguments {
     struct cli_source source;
 };
 
-/* Members that the report of a part has, by which verify_summary.c joins reports. The field names
- * are those of the data set, which is opened again where a name is needed. */
-static void part_json(struct verify_run *run, const char *path,
-                      const struct verify_arguments *a,
-                      const struct pst_dataset_options *opening,
-                      const struct pst_verify_report *report)
+/* Members that the report of a part has, by which verify_summary.c joins reports. named: the data
+ * set, for the names of its fields; NULL: it did not open, so nothing of it was verified. */
+static void part_json(struct verify_run *run, const struct verify_arguments *a,
+                      const pst_dataset *named, const struct pst_verify_report *report)
 {
     struct cli_json *json = &run->json;
     char identity[2 * PST_IDENTITY_NBYTES + 1] = "";
-    pst_dataset *dataset = NULL;
     bool is_known = false;
     for (size_t i = 0; i < PST_IDENTITY_NBYTES; i++) {
         snprintf(identity + 2 * i, 3, "%02x", report->identity[i]);
@@ -56,17 +53,14 @@ static void part_json(struct verify_run *run, const char *path,
     cli_json_bool(json, "decode", a->decode);
     cli_json_bool(json, "restore", a->restore);
     cli_json_open(json, "unreached", '[');
-    if ((report->unreached_items | report->unreached_pixels) != 0 &&
-        pst_dataset_open(path, opening, &dataset, NULL) == PST_OK)
-        for (uint32_t i = 0; i < pst_dataset_n_fields(dataset); i++) {
-            char name[128];
-            snprintf(name, sizeof name, "%s (pixels)", pst_dataset_field(dataset, i)->name);
-            if ((report->unreached_items >> i & 1) != 0)
-                cli_json_text(json, NULL, pst_dataset_field(dataset, i)->name);
-            if ((report->unreached_pixels >> i & 1) != 0)
-                cli_json_text(json, NULL, name);
-        }
-    pst_dataset_close(&dataset);
+    for (uint32_t i = 0; named != NULL && i < pst_dataset_n_fields(named); i++) {
+        char name[128];
+        snprintf(name, sizeof name, "%s (pixels)", pst_dataset_field(named, i)->name);
+        if ((report->unreached_items >> i & 1) != 0)
+            cli_json_text(json, NULL, pst_dataset_field(named, i)->name);
+        if ((report->unreached_pixels >> i & 1) != 0)
+            cli_json_text(json, NULL, name);
+    }
     cli_json_close(json, ']');
 }
 
@@ -110,12 +104,21 @@ static int verify(struct cli *cli, const char *path, struct verify_arguments *a)
     if (cli_source_options(cli, &a->source, &source_options, &err) != PST_OK)
         return cli_fail(cli, &err);
     cli_catch_interrupt();
+    /* Before the run, because the data set may be gone after it. What hinders it, verify reports.
+     */
+    pst_dataset *named = NULL;
+    if (a->part.n_parts > 0 && cli->json &&
+        pst_dataset_open(path, &source_options, &named, NULL) != PST_OK)
+        named = NULL;
     if (cli->json) {
         cli_json_open(&run.json, NULL, '{');
         cli_json_open(&run.json, "findings", '[');
     }
     enum pst_status status = pst_verify(path, &options, &report, sizeof report, &err);
     cli_progress_end(cli);
+    if (status == PST_OK && cli->json && named == NULL &&
+        (report.unreached_items | report.unreached_pixels) != 0)
+        status = cli_error(&err, PST_ERROR_STATE, "the data set came to be while it was read");
     int exit_status = status == PST_OK                ? CLI_OK
                       : status == PST_ERROR_CANCELLED ? CLI_INTERRUPTED
                                                       : CLI_FAILED;
@@ -130,11 +133,12 @@ static int verify(struct cli *cli, const char *path, struct verify_arguments *a)
         cli_json_uint(&run.json, "bytes", report.nbytes);
         cli_json_uint(&run.json, "bad", report.n_bad);
         if (a->part.n_parts > 0)
-            part_json(&run, path, a, &source_options, &report);
+            part_json(&run, a, named, &report);
         if (ended)
             cli_json_error(&run.json, "error", &err);
         cli_json_close(&run.json, '}');
     }
+    pst_dataset_close(&named);
     cli_source_free(&a->source);
     if (ended) {
         struct cli plain = *cli;

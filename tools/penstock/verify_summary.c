@@ -19,6 +19,9 @@ enum {
     PARTS_MAX = 1 << 20,
 };
 
+/* Behind the name of a field whose largest image no part has. */
+#define PIXELS " (pixels)"
+
 /* What all parts must have in common. */
 struct common {
     uint64_t n_parts, total;
@@ -83,7 +86,7 @@ static enum pst_status read_text(struct report *report, size_t *nbytes, struct p
         if (report->text == NULL)
             status = cli_error(err, PST_ERROR_MEMORY, "no memory for a report of %zu bytes", n);
         else
-            report->text[*nbytes = fread(report->text, 1, n, file)] = '\0';
+            report->text[ *nbytes = fread(report->text, 1, n, file)] = '\0';
     }
     fclose(file);
     return status;
@@ -270,12 +273,11 @@ static enum pst_status take_counts(const struct report *report, struct counts *c
     *unreached = json_member(root, "unreached");
     if (json_member(root, "error") != NULL)
         return fail_file(report, "is the report of a part that did not end: run it again", err);
-    bool is_whole = take_number(root, "samples", &counts->samples) &&
-                    take_number(root, "items", &counts->items) &&
-                    take_number(root, "bytes", &counts->bytes) &&
-                    take_number(root, "bad", &counts->bad) && take_bool(root, "ok", &ok) &&
-                    *findings != NULL && (*findings)->kind == JSON_LIST && *unreached != NULL &&
-                    (*unreached)->kind == JSON_LIST;
+    bool is_whole =
+        take_number(root, "samples", &counts->samples) &&
+        take_number(root, "items", &counts->items) && take_number(root, "bytes", &counts->bytes) &&
+        take_number(root, "bad", &counts->bad) && take_bool(root, "ok", &ok) && *findings != NULL &&
+        (*findings)->kind == JSON_LIST && *unreached != NULL && (*unreached)->kind == JSON_LIST;
     for (const struct json_node *node = is_whole ? (*unreached)->first : NULL; node != NULL;
          node = node->next)
         is_whole = is_whole && node->kind == JSON_TEXT;
@@ -318,6 +320,25 @@ static enum pst_status join(struct summary *summary, const struct report *report
     return PST_OK;
 }
 
+/* The name of a field that was not reached, without what stands behind it for pixels. */
+static int field_length(const char *unreached)
+{
+    size_t n = strlen(unreached), n_end = strlen(PIXELS);
+    return (int)(n > n_end && strcmp(unreached + n - n_end, PIXELS) == 0 ? n - n_end : n);
+}
+
+/* True if an earlier entry is of the same field: a field is one finding, as for a single process.
+ */
+static bool was_said(const struct summary *summary, uint32_t i)
+{
+    int n = field_length(summary->unreached[i]);
+    for (uint32_t k = 0; k < i; k++)
+        if (field_length(summary->unreached[k]) == n &&
+            memcmp(summary->unreached[k], summary->unreached[i], (size_t)n) == 0)
+            return true;
+    return false;
+}
+
 /* Reports what only all parts together show. */
 static void check_all(struct summary *summary)
 {
@@ -326,10 +347,12 @@ static void check_all(struct summary *summary)
     if (summary->n_there < summary->common.n_parts || summary->all.bad > 0)
         return;
     for (uint32_t i = 0; i < summary->n_unreached; i++) {
+        if (was_said(summary, i))
+            continue;
         cli_error(&finding, PST_ERROR_CORRUPT,
-                  "the index states another size of the largest item of field %s than its items "
+                  "the index states another size of the largest item of field %.*s than its items "
                   "have",
-                  summary->unreached[i]);
+                  field_length(summary->unreached[i]), summary->unreached[i]);
         verify_print_finding(summary->cli, &summary->json, "", &finding);
         summary->all.bad++;
     }
@@ -412,8 +435,8 @@ int verify_summary(struct cli *cli, const char *const *files, int n_files)
         check_all(&summary);
     if (cli->json)
         print_json(&summary, &err);
-    bool ok = err.status == PST_OK && summary.all.bad == 0 &&
-              summary.n_there == summary.common.n_parts;
+    bool ok =
+        err.status == PST_OK && summary.all.bad == 0 && summary.n_there == summary.common.n_parts;
     int exit_status = ok ? CLI_OK : CLI_FAILED;
     if (err.status != PST_OK) {
         struct cli plain = *cli;
