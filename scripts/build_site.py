@@ -50,7 +50,8 @@ GROUPS = {
         "Annotations", "CacheUse", "Decoding", "Forms", "Functions", "Gpu", "OnError", "Padded", "Pages", "Reading", "Share",
         "Watch",
     ),  # fmt: skip
-    "Data sets": ("Dataset", "Mixture", "Field", "Writer", "PackReport", "VerifyReport", "pack", "repack", "verify"),
+    "Data sets": ("Dataset", "Mixture", "Field", "Writer",
+                  "IndexReport", "PackReport", "VerifyReport", "index", "pack", "repack", "verify"),
     "Fields of a schema": ("Image", "Mask", "Boxes", "Keypoints", "Audio", "Int", "Float", "Text", "Json", "Bytes", "Array"),
     "Single images": ("ImageInfo", "decode", "probe"),
     "Caches": ("Cache", "CachePlan", "CacheReport", "plan_cache", "Fleet"),

@@ -97,7 +97,7 @@ DOORS = {
     "cache": {"cache.h"},
     "fleet": {"fleet.h"},
     "containers": {"containers_fields.h", "containers_kinds.h", "list/containers_foreign.h", "list/containers_list.h",
-                   "containers_walk.h", "containers_writer.h"},
+                   "containers_walk.h", "containers_writer.h", "record/containers_record.h"},
     "dataset": {"dataset.h", "dataset_members.h"},
     "order": {"order.h"},
     "pli": {"pli.h", "format/"},

@@ -55,6 +55,17 @@ struct pst_index_options {
     /* Reads all files again, also where an index fits their sizes and times, and compares what it
      * finds with that index. */
     bool check;
+    uint32_t reserved; /* 0; was padding before */
+    /* Several processes, on one machine or many, make the index of one set of files, each of some
+     * of them: this is part `part` of `n_parts`, from 1. 0, 0: no part. What a part finds is kept
+     * where the index will lie, a file for each of the data's files. So the number of parts may
+     * differ from run to run, what is there already is not done again, and processes may be killed.
+     * With source->sums the items are read, and their sums are kept, too. */
+    uint32_t part, n_parts;
+    /* Makes the index of what the parts have found, and removes that. The index is the one that a
+     * single process makes. Where there is an index that fits, only the rest of the parts is
+     * removed. */
+    bool merge;
 };
 
 /* pst_dataset_index_make reports these. */
@@ -62,8 +73,10 @@ struct pst_index_report {
     bool was_made;  /* there was no index that fits sizes and times of the files */
     bool was_wrong; /* `check` found other samples than the index had; it was made anew */
     uint64_t index_nbytes;
+    uint64_t n_files;       /* of a part: files of the data that belong to it */
+    uint64_t n_made_before; /* of them, files that were done before */
     /* Zero: room for members of later versions. */
-    uint64_t reserved[6];
+    uint64_t reserved[4];
 };
 
 /* Finds or makes the index of files that others made, and opens them. Data that was opened with the
@@ -73,12 +86,18 @@ struct pst_index_report {
  * options: NULL for the defaults.
  * report: the caller's struct, written after success only; may be NULL.
  * report_nbytes: sizeof *report.
- * out: receives the handle, to be closed by pst_dataset_close; NULL after failure.
+ * out: receives the handle, to be closed by pst_dataset_close; NULL after failure, and for a part.
  *
  * A plain folder is opened only.
  *
- * PST_ERROR_ARGUMENT: a packed data set, which has its index.
+ * PST_ERROR_ARGUMENT: a packed data set, which has its index; a plain folder in parts, or several
+ *     of a part, `merge` and `check`.
  * PST_ERROR_CANCELLED: `progress` said so.
+ * PST_ERROR_INCOMPLETE: `merge`, and files of the data are in no part yet; the text has their
+ *     number and the first of them.
+ * PST_ERROR_STATE: `merge`, and a file changed since its part was made, or the part was made with
+ *     other options, has no sums, or belongs to another user. PST_ERROR_CORRUPT, CHECKSUM: what a
+ *     part has kept is damaged. The error names the file.
  * Others as for pst_dataset_open.
  *
  * Any thread. */

@@ -164,6 +164,8 @@ static PyMethodDef functions[] = {
     {"pack", native_pack, METH_VARARGS,
      "pack(source, destination, labels, forms, options, progress, bad_sample): dict"},
     {"merge", native_merge, METH_VARARGS, "merge(path): dict"},
+    {"index", native_index, METH_VARARGS,
+     "index(path, split, rules, sums, check, part, n_parts, merge, opening): the report"},
     {"verify", native_verify, METH_VARARGS,
      "verify(path, decode, num_workers, progress, bad_sample): (error, report)"},
     {"stall_predict", native_stall_predict, METH_O, "stall_predict(setup): dict"},

@@ -188,6 +188,7 @@ PyObject *native_pli_from_jpeg(PyObject *module, PyObject *args);
 PyObject *native_pli_to_jpeg(PyObject *module, PyObject *args);
 PyObject *native_pack(PyObject *module, PyObject *args);
 PyObject *native_merge(PyObject *module, PyObject *args);
+PyObject *native_index(PyObject *module, PyObject *args);
 PyObject *native_verify(PyObject *module, PyObject *args);
 
 /* native_stall.c */

@@ -267,6 +267,66 @@ PyObject *native_merge(PyObject *module, PyObject *args)
     return report_dict(&report);
 }
 
+/* index(path, split, rules, sums, check, part, n_parts, merge, opening) -> dict: makes or checks
+ * the index of files of others, or a part of it. */
+PyObject *native_index(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *path = NULL, *rules;
+    const char *split;
+    struct pst_member_rule *members = NULL;
+    int sums, check, merge;
+    unsigned int part, n_parts;
+    struct watch watch = {0};
+    if (!PyArg_ParseTuple(args, "O&zO!ppIIpO:index", PyUnicode_FSConverter, &path, &split,
+                          &PyTuple_Type, &rules, &sums, &check, &part, &n_parts, &merge,
+                          &watch.opening))
+        return NULL;
+    struct pst_dataset_options source = {
+        .struct_size = sizeof(source),
+        .split = split,
+        .sums = sums != 0,
+        .progress = on_opening,
+        .progress_ctx = &watch,
+    };
+    if (native_member_rules(rules, &members, &source) < 0) {
+        Py_DECREF(path);
+        return NULL;
+    }
+    const struct pst_index_options options = {.struct_size = sizeof(options),
+                                              .source = &source,
+                                              .check = check != 0,
+                                              .part = part,
+                                              .n_parts = n_parts,
+                                              .merge = merge != 0};
+    struct pst_index_report report;
+    memset(&report, 0, sizeof(report));
+    struct pst_error err;
+    pst_error_clear(&err);
+    pst_dataset *dataset = NULL;
+    const char *text = PyBytes_AsString(path);
+    watch.thread = PyEval_SaveThread();
+    enum pst_status status =
+        pst_dataset_index_make(text, &options, &report, sizeof report, &dataset, &err);
+    PyEval_RestoreThread(watch.thread);
+    Py_DECREF(path);
+    PyMem_Free(members);
+    PyObject *result = NULL;
+    if (!PyErr_Occurred() && status != PST_OK)
+        native_raise(status, &err);
+    else if (!PyErr_Occurred())
+        result = Py_BuildValue(
+            "{s:O,s:O,s:K,s:K,s:K,s:z,s:K}", "was_made", report.was_made ? Py_True : Py_False,
+            "was_wrong", report.was_wrong ? Py_True : Py_False, "nbytes",
+            (unsigned long long)report.index_nbytes, "n_files",
+            (unsigned long long)(dataset != NULL ? pst_dataset_n_files(dataset) : report.n_files),
+            "n_files_before", (unsigned long long)report.n_made_before, "path",
+            dataset != NULL ? pst_dataset_index_path(dataset) : NULL, "n_samples",
+            (unsigned long long)(dataset != NULL ? pst_dataset_count(dataset) : 0));
+    pst_dataset_close(&dataset);
+    return result;
+}
+
 /* verify(path, labels, masks, allow_unreadable, ignore_labels, split, rules, decode, restore,
  * num_workers, part, n_parts, progress, bad_sample, opening)
  * -> (error dict or None, report dict) */

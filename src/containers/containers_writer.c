@@ -119,6 +119,13 @@ void psti_containers_writer_close(struct psti_containers_writer **writer)
     psti_free(closed);
 }
 
+void psti_containers_writer_know_sums(struct psti_containers_writer *writer,
+                                      psti_known_sum *known_sum, void *context)
+{
+    writer->known_sum = known_sum;
+    writer->known_context = context;
+}
+
 enum pst_status psti_containers_writer_file(struct psti_containers_writer *writer, const char *path,
                                             uint64_t file_nbytes, uint64_t stamp,
                                             uint64_t sampled_hash, struct pst_error *err)
@@ -403,8 +410,12 @@ static enum pst_status put_item(struct psti_containers_writer *writer,
                                        writer, column, value, name, &item, err);
     if (status != PST_OK)
         return status;
-    column->has_crcs |= item.place == PSTI_CONTAINER_IN_FILE && item.sum != 0;
+    column->has_crcs |= item.place == PSTI_CONTAINER_IN_FILE && value->has_crc32;
     column->has_forms |= item.place == PSTI_CONTAINER_IN_PAGE || item.coding != PST_CODING_STORED;
+    uint64_t known = writer->known_sum != NULL && item.place != PSTI_CONTAINER_IN_INDEX
+                         ? writer->known_sum(writer->known_context, value)
+                         : 0;
+    item.sum = known != 0 ? known : item.sum;
     if (item.nbytes > column->max_item_nbytes)
         column->max_item_nbytes = item.nbytes;
     psti_format_print_container_item(&item, row, sizeof row);

@@ -18,6 +18,13 @@ enum pst_status psti_containers_writer_open(const char *path, struct psti_contai
  * NULL is fine. */
 void psti_containers_writer_close(struct psti_containers_writer **writer);
 
+/* Gives the XXH3 of the item of a value, if it lies in a file or a page; 0: it is not known. */
+typedef uint64_t psti_known_sum(void *context, const struct psti_container_value *value);
+/* States who knows sums of the items that follow: they are written into their rows. NULL: nobody.
+ * psti_dataset_container_add_sums adds the others, and marks the fields. */
+void psti_containers_writer_know_sums(struct psti_containers_writer *writer,
+                                      psti_known_sum *known_sum, void *context);
+
 /* Begins the next file: the samples that follow lie in it. `path` is relative to the data set's
  * folder. stamp: base/files/stamp.h. sampled_hash: of some of its bytes, for the identity. */
 enum pst_status psti_containers_writer_file(struct psti_containers_writer *writer, const char *path,

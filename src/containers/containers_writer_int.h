@@ -49,6 +49,8 @@ struct psti_containers_writer {
     char first_name[128];                   /* of the first sample */
     char file_name[256];                    /* path of the current file; of a long path the end */
     struct psti_notices notices;
+    psti_known_sum *known_sum; /* NULL: none */
+    void *known_context;
 };
 
 /* Bytes of one sample in the column of a field, while it grows. */

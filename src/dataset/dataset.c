@@ -96,8 +96,7 @@ bool psti_dataset_means_containers(const char *path)
     /* Directories are read last: a packed data set may have many shards. */
     return path != NULL && !exists_in(path, PSTI_INDEX_NAME) &&
            !exists_in(path, PSTI_JOURNAL_NAME) && !exists_in(path, PSTI_PARTS_NAME) &&
-           !exists_in(path, shard) &&
-           psti_containers_list_is_meant(path);
+           !exists_in(path, shard) && psti_containers_list_is_meant(path);
 }
 
 /* Options that only other kinds of data sets have. */
@@ -150,6 +149,9 @@ static enum pst_status open_path(const char *path, const struct pst_dataset_opti
     if (status == PST_OK && work != NULL && !is_container && exists_in(clean, PSTI_INDEX_NAME))
         status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
                            "a packed data set has its index already");
+    if (status == PST_OK && work != NULL && !is_container && (work->n_parts > 0 || work->merge))
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                           "a plain folder has no index of samples, so no parts of one");
     if (status == PST_OK && is_container) {
         status = open_container(path, &full, work, out, err);
     } else if (status == PST_OK) {
@@ -174,7 +176,7 @@ static enum pst_status open_path(const char *path, const struct pst_dataset_opti
         else
             status = psti_dataset_open_folder(clean, &full, out, err);
     }
-    if (status == PST_OK)
+    if (status == PST_OK && *out != NULL) /* a part gives none */
         status = psti_dataset_keep_options(*out, &full, err);
     if (status != PST_OK) {
         pst_dataset_close(out);
@@ -190,6 +192,19 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
     return open_path(path, options, NULL, out, err);
 }
 
+static enum pst_status check_parts(const struct pst_index_options *options, struct pst_error *err)
+{
+    if (options->part > options->n_parts || (options->part == 0) != (options->n_parts == 0))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                         "part %u of %u is none: parts are counted from 1", options->part,
+                         options->n_parts);
+    if ((options->n_parts > 0) + options->merge + options->check > 1)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                         "a part of an index, merging its parts and checking it are done one at a "
+                         "time");
+    return PST_OK;
+}
+
 enum pst_status pst_dataset_index_make(const char *path, const struct pst_index_options *options,
                                        struct pst_index_report *report, size_t report_nbytes,
                                        pst_dataset **out, struct pst_error *err)
@@ -198,13 +213,22 @@ enum pst_status pst_dataset_index_make(const char *path, const struct pst_index_
     struct psti_container_work work = {0};
     *out = NULL;
     enum pst_status status = psti_options_copy(&full, sizeof full, options, "dataset", err);
-    work.check = full.check;
     if (status == PST_OK)
-        status = open_path(path, full.source, &work, out, err);
+        status = check_parts(&full, err);
+    if (status != PST_OK)
+        return status;
+    work.check = full.check;
+    work.merge = full.merge;
+    work.part = full.part;
+    work.n_parts = full.n_parts;
+    status = open_path(path, full.source, &work, out, err);
     if (status != PST_OK || report == NULL)
         return status;
-    struct pst_index_report done = {.was_made = work.was_made, .was_wrong = work.was_wrong};
-    if ((*out)->kind == PSTI_DATASET_CONTAINER)
+    struct pst_index_report done = {.was_made = work.was_made,
+                                    .was_wrong = work.was_wrong,
+                                    .n_files = work.n_files,
+                                    .n_made_before = work.n_made_before};
+    if (*out != NULL && (*out)->kind == PSTI_DATASET_CONTAINER)
         done.index_nbytes = psti_dataset_container_header(*out)->frame.file_nbytes;
     psti_struct_write(report, report_nbytes, &done, sizeof done);
     return PST_OK;

@@ -19,12 +19,15 @@ enum pst_status psti_dataset_open_container_index(const char *path, const char *
 
 /* Work on an index beyond finding it. */
 struct psti_container_work {
-    bool check;               /* in: as in pst_index_options */
-    bool was_made, was_wrong; /* out: as in pst_index_report */
+    bool check, merge;               /* in: as in pst_index_options */
+    uint32_t part, n_parts;          /* in: likewise */
+    bool was_made, was_wrong;        /* out: as in pst_index_report */
+    uint64_t n_files, n_made_before; /* out: likewise */
 };
 
 /* Opens the shards that the text means (containers_list.h), by their index, which is made if there
- * is none that fits. options: a copy of full size. work: NULL: none. */
+ * is none that fits. options: a copy of full size. work: NULL: none. *out stays NULL if a part was
+ * asked for. */
 enum pst_status psti_dataset_open_container(const char *text,
                                             const struct pst_dataset_options *options,
                                             struct psti_container_work *work, pst_dataset **out,
@@ -53,14 +56,15 @@ struct psti_container_known {
 };
 /* Writes the sums of all items into the index at `index_path`, which no one else uses yet and whose
  * files lie in the folder `base`. The bytes of the items are read, or, if known is not NULL, its
- * sums are taken. The identities stay as they are. saved: it is told the progress.
+ * sums are taken. in_rows: items whose rows have a sum keep it, and are not read. The identities
+ * stay as they are. saved: it is told the progress.
  *
  * PST_ERROR_STATE: a file changed meanwhile. */
 struct psti_saved;
 enum pst_status psti_dataset_container_add_sums(const char *base, const char *index_path,
                                                 struct psti_saved *saved,
                                                 const struct psti_container_known *known,
-                                                struct pst_error *err);
+                                                bool in_rows, struct pst_error *err);
 /* The path of the index; lives as long as the data set. */
 const char *psti_dataset_container_index_path(const pst_dataset *dataset);
 /* The path of file i_file, relative to dir_fd; lives as long as the data set. */

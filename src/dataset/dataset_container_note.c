@@ -304,7 +304,7 @@ static enum pst_status publish(struct psti_noted *noted, struct psti_saved *save
     status = copy_index(noted, saved, err);
     if (status == PST_OK)
         status = psti_dataset_container_add_sums(folder, psti_dataset_saved_temporary(saved), saved,
-                                                 &noted->known, err);
+                                                 &noted->known, false, err);
     if (status == PST_OK)
         status = psti_dataset_saved_publish(saved, err);
     psti_dataset_saved_end(saved);

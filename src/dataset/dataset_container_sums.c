@@ -1,21 +1,19 @@
 /* dataset_container_sums.c - adds the sum of each item to an index of other people's files.
  *
  * In: a finished index that nobody uses yet. The items are read in the order of the samples, which
- * is that of the files; or their sums are known already (dataset_container_note.c). Their rows are
- * written back, then the checksums of the index's blocks, and the header last: an index that was
- * left in the middle does not agree with its own checksums.
+ * is that of the files; or their sums are known already (dataset_container_note.c), or stand in
+ * their rows (walk/dataset_walk_record.c). Their rows are written back, then the checksums of the
+ * index's blocks, and the header last: an index that was left in the middle does not agree with its
+ * own checksums.
  *
- * A page is decoded once for each field that has items in it: a field keeps the page of its last
- * item. Rows and pages are read past the data set, whose blocks change under it. */
+ * Rows and pages are read past the data set, whose blocks change under it. */
 #include "dataset/dataset_container.h"
 
 #include "dataset/dataset_saved.h"
+#include "dataset/walk/dataset_summer.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/buffer.h"
-#include "base/checked.h"
-#include "base/codings/codings.h"
 #include "base/fail.h"
 #include "base/fault.h"
 #include "base/files/read.h"
@@ -31,29 +29,20 @@
 #include <unistd.h>
 
 #define ROOM "dataset"
-enum { CHUNK_SAMPLES = 1024, PIECE_NBYTES = 1 << 20 };
-
-/* A decoded page. */
-struct kept_page {
-    bool is_there;
-    uint64_t i_page;
-    uint32_t nbytes;
-    struct psti_buffer bytes;
-};
+enum { CHUNK_SAMPLES = 1024 };
 
 struct adding {
     pst_dataset *dataset;
     struct psti_saved *saved;
     const struct psti_container_known *known; /* NULL: items are read */
+    bool in_rows;                             /* sums that stand in rows are kept */
     const char *index_path;
     int index_fd;
     int file_fd;
-    uint32_t i_file;              /* that file_fd is; UINT32_MAX: none */
-    uint8_t *rows;                /* [CHUNK_SAMPLES] items of one field */
-    uint8_t *piece;               /* PIECE_NBYTES, at least a block of the index */
-    struct psti_codings *codings; /* NULL until a page is decoded */
-    struct psti_buffer stored;    /* a page as it is stored */
-    struct kept_page pages[PST_MAX_FIELDS];
+    uint32_t i_file; /* that file_fd is; UINT32_MAX: none */
+    uint8_t *rows;   /* [CHUNK_SAMPLES] items of one field */
+    uint8_t *piece;  /* a block of the index */
+    struct psti_summer summer;
     struct pst_progress progress;
 };
 
@@ -116,33 +105,18 @@ static enum pst_status begin_file(struct adding *adding, uint32_t i_file, struct
     if (status == PST_OK)
         status = psti_open_data(path, ROOM, "the file", &adding->file_fd, &st, err);
     adding->i_file = i_file;
+    psti_dataset_summer_file(&adding->summer, adding->file_fd);
     return status;
 }
 
 /* Says in which file and sample something went wrong. */
-static void locate(const struct adding *adding, uint64_t sample, uint64_t offset,
-                   struct pst_error *err)
+static enum pst_status locate(const struct adding *adding, uint64_t sample, enum pst_status status,
+                              struct pst_error *err)
 {
-    if (err == NULL)
-        return;
+    if (status == PST_OK || err == NULL)
+        return status;
     psti_error_set_file(err, psti_dataset_container_file_name(adding->dataset, adding->i_file));
-    err->offset = (int64_t)offset;
     err->sample = (int64_t)sample;
-}
-
-static enum pst_status read_file(const struct adding *adding, uint64_t sample, uint32_t i_field,
-                                 uint64_t offset, void *bytes, size_t nbytes, struct pst_error *err)
-{
-    ssize_t got = psti_read_at(adding->file_fd, bytes, nbytes, offset);
-    if (got >= 0 && (size_t)got == nbytes)
-        return PST_OK;
-    const char *name = pst_dataset_field(adding->dataset, i_field)->name;
-    enum pst_status status =
-        got < 0 ? psti_fail_os(err, errno, ROOM, NULL, -1, "cannot read field \"%s\" of the sample",
-                               name)
-                : psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
-                            "the file was cut short, within field \"%s\" of a sample", name);
-    locate(adding, sample, offset + (got < 0 ? 0 : (uint64_t)got), err);
     return status;
 }
 
@@ -164,69 +138,22 @@ static enum pst_status find_page(const struct adding *adding, uint64_t i_page,
     return status;
 }
 
-/* Reads the page of an item, and decodes it. */
-static enum pst_status decode_page(struct adding *adding, uint64_t sample, uint32_t i_field,
-                                   uint64_t i_page, struct pst_error *err)
-{
-    struct kept_page *kept = &adding->pages[i_field];
-    struct psti_container_page_entry page;
-    kept->is_there = false;
-    enum pst_status status = find_page(adding, i_page, &page, err);
-    if (status == PST_OK)
-        status = psti_buffer_reserve(&adding->stored, page.nbytes, ROOM, "of a page", err);
-    if (status == PST_OK)
-        status = psti_buffer_reserve(&kept->bytes, page.decoded_nbytes, ROOM, "of a page", err);
-    if (status == PST_OK && adding->codings == NULL)
-        status = psti_codings_open(&adding->codings, 0, ROOM, err);
-    if (status == PST_OK)
-        status =
-            read_file(adding, sample, i_field, page.offset, adding->stored.bytes, page.nbytes, err);
-    if (status != PST_OK)
-        return status;
-    status = psti_codings_decode(adding->codings, page.coding, adding->stored.bytes, page.nbytes,
-                                 kept->bytes.bytes, page.decoded_nbytes, err);
-    if (status != PST_OK)
-        locate(adding, sample, page.offset, err);
-    kept->is_there = status == PST_OK;
-    kept->i_page = i_page;
-    kept->nbytes = page.decoded_nbytes;
-    adding->progress.nbytes_in += page.nbytes;
-    return status;
-}
-
 /* The sum of an item in a page is of the item's own bytes. */
-static enum pst_status sum_paged(struct adding *adding, uint64_t sample, uint32_t i_field,
+static enum pst_status sum_paged(struct adding *adding, uint32_t i_field,
                                  struct psti_container_item *item, struct pst_error *err)
 {
-    const struct kept_page *kept = &adding->pages[i_field];
+    struct psti_container_page_entry page;
     enum pst_status status = PST_OK;
-    if (!kept->is_there || kept->i_page != item->i_page)
-        status = decode_page(adding, sample, i_field, item->i_page, err);
-    if (status == PST_OK && !psti_range_fits(item->offset, item->nbytes, kept->nbytes))
-        status = psti_fail(err, PST_ERROR_CORRUPT, ROOM, "an item lies outside of its page");
-    if (status == PST_OK)
-        item->sum =
-            psti_hash64((const uint8_t *)kept->bytes.bytes + item->offset, (size_t)item->nbytes);
-    return status;
-}
-
-static enum pst_status sum_stored(struct adding *adding, uint64_t sample, uint32_t i_field,
-                                  struct psti_container_item *item, struct pst_error *err)
-{
-    struct psti_hash_state hash;
-    psti_hash_begin(&hash);
-    for (uint64_t at = 0; at < item->nbytes;) {
-        size_t n = item->nbytes - at < PIECE_NBYTES ? (size_t)(item->nbytes - at) : PIECE_NBYTES;
-        enum pst_status status =
-            read_file(adding, sample, i_field, item->offset + at, adding->piece, n, err);
-        if (status != PST_OK)
-            return status;
-        psti_hash_update(&hash, adding->piece, n);
-        at += n;
+    if (!psti_dataset_summer_has(&adding->summer, i_field, item->i_page)) {
+        status = find_page(adding, item->i_page, &page, err);
+        if (status == PST_OK)
+            status = psti_dataset_summer_page(&adding->summer, i_field,
+                                              pst_dataset_field(adding->dataset, i_field)->name,
+                                              item->i_page, &page, err);
     }
-    item->sum = psti_hash_end(&hash);
-    adding->progress.nbytes_in += item->nbytes;
-    return PST_OK;
+    return status == PST_OK ? psti_dataset_summer_paged(&adding->summer, i_field, item->offset,
+                                                        item->nbytes, &item->sum, err)
+                            : status;
 }
 
 /* True if the sums of the field are written. */
@@ -249,12 +176,18 @@ static enum pst_status sum_item(struct adding *adding, uint64_t sample, uint32_t
         psti_format_print_container_item(&item, row, row_nbytes);
         return PST_OK;
     }
-    enum pst_status status = (item.place == PSTI_CONTAINER_IN_PAGE ? sum_paged : sum_stored)(
-        adding, sample, i_field, &item, err);
-    item.sum += item.sum == 0; /* 0 means that it is not known */
+    if (adding->in_rows && item.sum != 0 && item.sum >> 32 != PSTI_CONTAINER_CRC >> 32)
+        return PST_OK;
+    enum pst_status status =
+        item.place == PSTI_CONTAINER_IN_PAGE
+            ? sum_paged(adding, i_field, &item, err)
+            : psti_dataset_summer_stored(&adding->summer,
+                                         pst_dataset_field(adding->dataset, i_field)->name,
+                                         item.offset, item.nbytes, &item.sum, err);
+    adding->progress.nbytes_in = adding->summer.nbytes;
     if (status == PST_OK)
         psti_format_print_container_item(&item, row, row_nbytes);
-    return status;
+    return locate(adding, sample, status, err);
 }
 
 /* Sums the items of some samples, which lie in one file. */
@@ -348,10 +281,11 @@ static enum pst_status seal(struct adding *adding, struct pst_error *err)
 enum pst_status psti_dataset_container_add_sums(const char *base, const char *index_path,
                                                 struct psti_saved *saved,
                                                 const struct psti_container_known *known,
-                                                struct pst_error *err)
+                                                bool in_rows, struct pst_error *err)
 {
     struct adding adding = {.saved = saved,
                             .known = known,
+                            .in_rows = in_rows,
                             .index_path = index_path,
                             .index_fd = -1,
                             .file_fd = -1,
@@ -368,7 +302,7 @@ enum pst_status psti_dataset_container_add_sums(const char *base, const char *in
         status = psti_fail(err, PST_ERROR_STATE, ROOM, "while its index was made, %s", why);
     if (status == PST_OK) {
         adding.rows = psti_alloc_array(CHUNK_SAMPLES, PSTI_CONTAINER_ITEM_NBYTES);
-        adding.piece = psti_alloc(PIECE_NBYTES);
+        adding.piece = psti_alloc(PSTI_INDEX_BLOCK_NBYTES);
         adding.index_fd = open(index_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
         if (adding.rows == NULL || adding.piece == NULL)
             status = psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to sum items");
@@ -385,10 +319,7 @@ enum pst_status psti_dataset_container_add_sums(const char *base, const char *in
         close(adding.index_fd);
     psti_free(adding.rows);
     psti_free(adding.piece);
-    psti_codings_close(&adding.codings);
-    psti_buffer_free(&adding.stored);
-    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
-        psti_buffer_free(&adding.pages[i].bytes);
+    psti_dataset_summer_free(&adding.summer);
     pst_dataset_close(&adding.dataset);
     return status;
 }

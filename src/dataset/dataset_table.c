@@ -50,14 +50,16 @@ static enum pst_status put_classes(struct psti_containers_writer *writer, uint32
 static void make_optional(struct psti_containers_writer *writer, uint32_t i_field)
 {
     const struct psti_field_sink *inner = &table_of(writer)->inner;
-    inner->optional(inner->writer, i_field);
+    if (inner->optional != NULL)
+        inner->optional(inner->writer, i_field);
 }
 
 static void put_note(struct psti_containers_writer *writer, enum pst_notice_kind kind,
                      const char *name, const char *why, uint64_t n, const char *first)
 {
     const struct psti_field_sink *inner = &table_of(writer)->inner;
-    inner->note(inner->writer, kind, name, why, n, first);
+    if (inner->note != NULL)
+        inner->note(inner->writer, kind, name, why, n, first);
 }
 
 static enum pst_status put_page(struct psti_containers_writer *writer,
@@ -80,7 +82,7 @@ static enum pst_status put_sample(struct psti_containers_writer *writer, const c
 
 enum pst_status psti_dataset_table_open(struct psti_dataset_table *table,
                                         const struct psti_field_rule *rules, uint32_t n_rules,
-                                        struct psti_containers_writer *writer,
+                                        const struct psti_field_sink *inner,
                                         enum pst_status (*count)(void *, struct pst_error *),
                                         void *context, struct pst_error *err)
 {
@@ -92,8 +94,7 @@ enum pst_status psti_dataset_table_open(struct psti_dataset_table *table,
                                          .page = put_page,
                                          .sample = put_sample,
                                          .writer = (struct psti_containers_writer *)(void *)table};
-    *table = (struct psti_dataset_table){
-        .inner = psti_containers_writer_sink(writer), .count = count, .context = context};
+    *table = (struct psti_dataset_table){.inner = *inner, .count = count, .context = context};
     return psti_containers_columns_open(rules, n_rules, &sink, &table->columns, err);
 }
 
@@ -170,8 +171,8 @@ void psti_dataset_notes_beside(struct psti_dataset_notes *notes, const char *end
                                const char *base, const char *shard)
 {
     const char *dot = strrchr(shard, '.'), *slash = strrchr(shard, '/');
-    size_t n_name = dot != NULL && (slash == NULL || dot > slash) ? (size_t)(dot - shard)
-                                                                  : strlen(shard);
+    size_t n_name =
+        dot != NULL && (slash == NULL || dot > slash) ? (size_t)(dot - shard) : strlen(shard);
     char path[PATH_MAX];
     struct pst_error why;
     struct stat st;

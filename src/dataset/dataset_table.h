@@ -9,16 +9,16 @@
  */
 struct psti_dataset_table {
     struct psti_containers_columns *columns;
-    struct psti_field_sink inner; /* the writer's */
+    struct psti_field_sink inner;
     enum pst_status (*count)(void *context, struct pst_error *err);
     void *context;
 };
 
-/* rules: as in psti_containers_columns_open. count: called before each sample; an error ends the
- * walk, which returns it. */
+/* rules: as in psti_containers_columns_open. inner: gets fields and samples. count: called before
+ * each sample; an error ends the walk, which returns it. */
 enum pst_status psti_dataset_table_open(struct psti_dataset_table *table,
                                         const struct psti_field_rule *rules, uint32_t n_rules,
-                                        struct psti_containers_writer *writer,
+                                        const struct psti_field_sink *inner,
                                         enum pst_status (*count)(void *, struct pst_error *),
                                         void *context, struct pst_error *err);
 /* A table of zeros may be closed. */

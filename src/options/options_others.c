@@ -96,9 +96,9 @@ static const struct pst_member images_members[] = {
 };
 
 static const struct pst_member index_members[] = {
-    NUMBER(INDEX, struct_size, LAYOUT),
-    POINTER(INDEX, source, ORDER),
-    NUMBER(INDEX, check, JOB),
+    NUMBER(INDEX, struct_size, LAYOUT), POINTER(INDEX, source, ORDER), NUMBER(INDEX, check, JOB),
+    NUMBER(INDEX, reserved, LAYOUT),    NUMBER(INDEX, part, JOB),      NUMBER(INDEX, n_parts, JOB),
+    NUMBER(INDEX, merge, JOB),
 };
 
 static const struct pst_member mixture_members[] = {

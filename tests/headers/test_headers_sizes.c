@@ -38,7 +38,7 @@
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \
     X(pst_worker_clock, 72) \
-    X(pst_index_options, 24) \
+    X(pst_index_options, 40) \
     X(pst_index_report, 64) \
     X(pst_member_rule, 56) \
     X(pst_mixture_source, 64) \

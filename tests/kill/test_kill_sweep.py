@@ -290,6 +290,44 @@ class Sweep(cli_case.Case):
         for before in range(1, n - 7, 5) if LONG else (n // 3, 2 * n // 3):
             self.sweep(base, arguments, check, before)
 
+    def test_index_in_parts(self):
+        """A part is killed, or a merge. The index is there or can be made of parts, and nothing is left over."""
+        base = self.dir / "base"
+        (base / "t").mkdir(parents=True)
+        for i in range(2):
+            images = self.jpegs(f"images{i}", 3, 40, 30)
+            with tarfile.open(base / f"t/t-{i}.tar", "w") as tar:
+                for path in sorted(images.iterdir()):
+                    tar.add(path, path.name)
+        shutil.copytree(base, self.dir / "whole")
+        wanted = self.listing(self.dir / "whole", "t")
+        part, merge = ("index", "t", "--sums", "--part", "1/1"), ("index", "t", "--sums", "--merge")
+
+        def check(root, through):
+            for lock in (root / "t/.penstock").glob("*.lock"):
+                os.utime(lock, (0, 0))
+            self.run_in(root, *part)
+            self.run_in(root, *merge)
+            self.assertEqual([path.suffix for path in (root / "t/.penstock").iterdir()], [".index"])
+            self.assertEqual(self.listing(root, "t"), wanted)
+            self.run_in(root, "index", "t", "--check")
+
+        self.sweep(base, part, check)
+
+        def prepared(root):
+            shutil.copytree(base, root, dirs_exist_ok=True)
+            self.run_in(root, *part)
+
+        for at in range(1, 200, 1 if LONG else 9):
+            shutil.rmtree(self.root, True)
+            prepared(self.root)
+            self.log.unlink(missing_ok=True)
+            through = self.killed(at, *merge)
+            check(self.root, through)
+            if through:
+                return
+        self.fail("the merge did not end")
+
     def test_unpack(self):
         base = self.make_base()
         for i in range(5):

@@ -1,5 +1,5 @@
 /* cmd_index.c - `penstock index`: makes or checks the index of files of others before anybody waits
- * for it. */
+ * for it, alone or as one of several processes. */
 #include "cli.h"
 
 static void print_json(const pst_dataset *dataset, const struct pst_index_report *report,
@@ -47,15 +47,62 @@ static void print_text(const pst_dataset *dataset, const struct pst_index_report
                               : "fits sizes and times of the files");
 }
 
+static void print_part(const struct cli *cli, const char *path, const struct cli_part *part,
+                       const struct pst_index_report *report)
+{
+    if (cli->json) {
+        struct cli_json json = {0};
+        cli_json_open(&json, NULL, '{');
+        cli_json_text(&json, "path", path);
+        cli_json_uint(&json, "part", part->part);
+        cli_json_uint(&json, "parts", part->n_parts);
+        cli_json_uint(&json, "files", report->n_files);
+        cli_json_uint(&json, "made_before", report->n_made_before);
+        cli_json_close(&json, '}');
+        return;
+    }
+    if (cli->quiet)
+        return;
+    cli_print_name(stdout, path);
+    printf(", part %u of %u of the index: ", part->part, part->n_parts);
+    cli_print_count(report->n_files, "file", "files");
+    if (report->n_made_before > 0)
+        printf(", %llu of them done before", (unsigned long long)report->n_made_before);
+    putchar('\n');
+}
+
+/* Makes the index, or a part of it, and prints what was done. */
+static int make(struct cli *cli, const char *path, const struct pst_index_options *options,
+                const struct cli_part *part, struct cli_opening *opening)
+{
+    struct pst_index_report report = {0};
+    struct pst_error err;
+    pst_dataset *dataset = NULL;
+    pst_error_clear(&err);
+    enum pst_status status =
+        pst_dataset_index_make(path, options, &report, sizeof report, &dataset, &err);
+    cli_opening_end(opening);
+    if (status != PST_OK)
+        return cli_fail(cli, &err);
+    if (dataset == NULL)
+        print_part(cli, path, part, &report);
+    else if (cli->json)
+        print_json(dataset, &report, options->check);
+    else
+        print_text(dataset, &report, options->check);
+    pst_dataset_close(&dataset);
+    return report.was_wrong ? CLI_FAILED : CLI_OK;
+}
+
 int cmd_index(struct cli *cli, int argc, char **argv)
 {
     struct cli_source source = {0};
     struct pst_dataset_options opening;
     struct pst_index_options options = {.struct_size = sizeof options, .source = &opening};
-    struct pst_index_report report;
+    struct cli_part part;
     struct pst_error err;
+    const char *part_text = NULL;
     bool sums = false;
-    pst_dataset *dataset = NULL;
     const struct cli_option table[] = {
         {"check", 0, CLI_FLAG, &options.check, NULL, NULL,
          "walk over all files again, and compare what they hold with the index: one that differs "
@@ -65,6 +112,10 @@ int cmd_index(struct cli *cli, int argc, char **argv)
          "of files of others: read all files once, so that the index has a checksum of each item; "
          "the fleet and saved caches need them"},
         CLI_SOURCE_OPTIONS(source, 0),
+        CLI_GROUP("several processes"),
+        CLI_PART_OPTION(part_text),
+        {"merge", 0, CLI_FLAG, &options.merge, NULL, NULL,
+         "make the index of what the parts have found"},
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
     const struct cli_command command = {
@@ -76,9 +127,15 @@ int cmd_index(struct cli *cli, int argc, char **argv)
             "lies in DATA's folder\n"
             ".penstock, or below PENSTOCK_CACHE_DIR where that cannot be written; opening "
             "DATA makes it, too. An\n"
-            "index that fits sizes and times of the files stays. The files are not changed.",
+            "index that fits sizes and times of the files stays. The files are not changed.\n\n"
+            "With --part several processes look through some files each. What they find lies where "
+            "the index will\n"
+            "lie; --merge makes the index of it, byte for byte as one process makes it.",
         .example = "penstock index /data/train\n"
-                   "  penstock index '/data/train-*.parquet' --check",
+                   "  penstock index '/data/train-*.parquet' --check\n"
+                   "  penstock index /data/train --sums --part 1/2\n"
+                   "  penstock index /data/train --sums --part 2/2\n"
+                   "  penstock index /data/train --sums --merge",
         .options = table,
         .n_min = 1,
         .n_max = 1,
@@ -87,22 +144,20 @@ int cmd_index(struct cli *cli, int argc, char **argv)
     int exit_status = cli_parse(cli, &command, argc, argv, operands);
     if (exit_status >= 0)
         return exit_status;
+    exit_status = cli_take_part(cli, part_text, &part);
+    if (exit_status >= 0)
+        return exit_status;
+    if ((part.n_parts > 0) + options.merge + options.check > 1)
+        return cli_usage(cli, "--part, --merge and --check exclude each other");
     pst_error_clear(&err);
     cli_catch_interrupt();
     enum pst_status status = cli_source_options(cli, &source, &opening, &err);
     opening.sums = sums;
     opening.check_files = options.check;
-    if (status == PST_OK)
-        status =
-            pst_dataset_index_make(operands[0], &options, &report, sizeof report, &dataset, &err);
-    cli_opening_end(&source.opening);
+    options.part = part.part;
+    options.n_parts = part.n_parts;
+    exit_status = status == PST_OK ? make(cli, operands[0], &options, &part, &source.opening)
+                                   : cli_fail(cli, &err);
     cli_source_free(&source);
-    if (status != PST_OK)
-        return cli_fail(cli, &err);
-    if (cli->json)
-        print_json(dataset, &report, options.check);
-    else
-        print_text(dataset, &report, options.check);
-    pst_dataset_close(&dataset);
-    return report.was_wrong ? CLI_FAILED : CLI_OK;
+    return exit_status;
 }

@@ -258,6 +258,18 @@ def pack(
     /,
 ) -> dict[str, Any]: ...
 def merge(path: Any, /) -> dict[str, Any]: ...
+def index(
+    path: Any,
+    split: str | None,
+    rules: tuple[tuple[str, str | None, str | None, bool, int], ...],
+    sums: bool,
+    check: bool,
+    part: int,
+    n_parts: int,
+    merge: bool,
+    opening: Callable[[int, int], Any] | None,
+    /,
+) -> dict[str, Any]: ...
 def verify(
     path: Any,
     labels: str | None,

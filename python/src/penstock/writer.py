@@ -7,8 +7,8 @@ from collections.abc import Sequence  # noqa: F401
 from typing import Any, ClassVar  # noqa: F401
 
 from .data.croissant.write import write_croissant
-from .data.pack import merge, pack, repack, verify
-from .data.pack_report import PackReport, VerifyReport
+from .data.pack import index, merge, pack, repack, verify
+from .data.pack_report import IndexReport, PackReport, VerifyReport
 from .data.schema import Array, Audio, Boxes, Bytes, FieldSpec, Float, Image, Int, Json, Keypoints, Mask, Text
 from .data.writer import Writer
 
@@ -20,6 +20,7 @@ __all__ = [
     "FieldSpec",
     "Float",
     "Image",
+    "IndexReport",
     "Int",
     "Json",
     "Keypoints",
@@ -28,6 +29,7 @@ __all__ = [
     "Text",
     "VerifyReport",
     "Writer",
+    "index",
     "merge",
     "pack",
     "repack",

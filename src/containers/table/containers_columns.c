@@ -51,9 +51,25 @@ struct psti_containers_columns {
     uint32_t n_was_empty;
     uint8_t of_sink[PST_MAX_FIELDS];
     struct psti_column_field fields[PST_MAX_FIELDS];
-    const char *path; /* of the file */
-    uint64_t n_rows;  /* of the file, until now */
+    const char *path;                /* of the file */
+    uint64_t n_rows;                 /* of the file, until now */
+    psti_columns_listener *listener; /* NULL: none */
+    void *listener_context;
 };
+
+void psti_containers_columns_listen(struct psti_containers_columns *columns,
+                                    psti_columns_listener *listener, void *context)
+{
+    columns->listener = listener;
+    columns->listener_context = context;
+}
+
+static void tell(const struct psti_containers_columns *columns,
+                 const struct psti_columns_call *call)
+{
+    if (columns->listener != NULL)
+        columns->listener(columns->listener_context, call);
+}
 
 enum pst_status psti_containers_columns_open(const struct psti_field_rule *rules, uint32_t n_rules,
                                              const struct psti_field_sink *sink,
@@ -104,6 +120,7 @@ enum pst_status psti_containers_columns_file(struct psti_containers_columns *col
 {
     if (columns->n_files == UINT32_MAX)
         return psti_fail(err, PST_ERROR_LIMIT, ROOM, "there are more than 4294967294 files");
+    tell(columns, &(struct psti_columns_call){.kind = PSTI_COLUMNS_FILE});
     columns->path = path;
     columns->n_files++;
     columns->n_rows = 0;
@@ -344,9 +361,9 @@ static enum pst_status settle(struct psti_containers_columns *columns,
     return status;
 }
 
-enum pst_status psti_containers_columns_add(struct psti_containers_columns *columns,
-                                            const struct psti_column *column, uint32_t *i_field,
-                                            struct pst_error *err)
+static enum pst_status add(struct psti_containers_columns *columns,
+                           const struct psti_column *column, uint32_t *i_field,
+                           struct pst_error *err)
 {
     struct pst_field field;
     uint32_t number = 0;
@@ -378,20 +395,43 @@ enum pst_status psti_containers_columns_add(struct psti_containers_columns *colu
     return status;
 }
 
-void psti_containers_columns_leave_out(struct psti_containers_columns *columns, const char *path,
-                                       const char *name, const char *why)
+enum pst_status psti_containers_columns_add(struct psti_containers_columns *columns,
+                                            const struct psti_column *column, uint32_t *i_field,
+                                            struct pst_error *err)
 {
-    int64_t i = psti_containers_user_rules_find(columns->rules, columns->n_rules, PSTI_RULE_COLUMNS,
-                                                name);
+    enum pst_status status = add(columns, column, i_field, err);
+    struct psti_columns_call call = {
+        .kind = PSTI_COLUMNS_ADD, .column = column, .answer = status, .i_field = *i_field};
+    if (status == PST_OK && *i_field != PSTI_COLUMN_LEFT_OUT)
+        call.type = psti_containers_columns_type(columns, *i_field);
+    tell(columns, &call);
+    return status;
+}
+
+static void leave_out(struct psti_containers_columns *columns, const char *path, const char *name,
+                      const char *why)
+{
+    int64_t i =
+        psti_containers_user_rules_find(columns->rules, columns->n_rules, PSTI_RULE_COLUMNS, name);
     if (i >= 0 && columns->rules[i].is_left_out)
         return;
     psti_log(PST_LOG_WARNING, ROOM, "%s: the column \"%.100s\" is left out: %s", path, name, why);
     note(columns, PST_NOTICE_COLUMN, name, why, 1, NULL);
 }
 
+void psti_containers_columns_leave_out(struct psti_containers_columns *columns, const char *path,
+                                       const char *name, const char *why)
+{
+    tell(columns,
+         &(struct psti_columns_call){.kind = PSTI_COLUMNS_LEAVE_OUT, .name = name, .text = why});
+    leave_out(columns, path, name, why);
+}
+
 void psti_containers_columns_note_rows(const struct psti_containers_columns *columns,
                                        const char *name, uint64_t n, const char *first)
 {
+    tell(columns, &(struct psti_columns_call){
+                      .kind = PSTI_COLUMNS_NOTE_ROWS, .name = name, .text = first, .n = n});
     if (n > 0)
         note(columns, PST_NOTICE_ROWS, name, NULL, n, first);
 }
@@ -416,10 +456,11 @@ enum pst_status psti_containers_columns_empty(struct psti_containers_columns *co
                                               const char *path, const char *name,
                                               struct pst_error *err)
 {
+    tell(columns, &(struct psti_columns_call){.kind = PSTI_COLUMNS_EMPTY, .name = name});
     uint32_t number = 0;
     bool is_new = false;
-    int64_t i = psti_containers_user_rules_find(columns->rules, columns->n_rules, PSTI_RULE_COLUMNS,
-                                                name);
+    int64_t i =
+        psti_containers_user_rules_find(columns->rules, columns->n_rules, PSTI_RULE_COLUMNS, name);
     enum pst_status status =
         psti_containers_names_add(&columns->names, name, strlen(name), &number, &is_new, err);
     if (status != PST_OK)
@@ -431,7 +472,7 @@ enum pst_status psti_containers_columns_empty(struct psti_containers_columns *co
             columns->fields[k].n_file = columns->n_files;
             return PST_OK;
         }
-    psti_containers_columns_leave_out(columns, path, name, "it has no values");
+    leave_out(columns, path, name, "it has no values");
     return set_was_empty(columns, number, err);
 }
 
@@ -445,6 +486,7 @@ enum pst_status psti_containers_columns_page(struct psti_containers_columns *col
                                              const struct psti_container_page *page,
                                              uint64_t *i_page, struct pst_error *err)
 {
+    tell(columns, &(struct psti_columns_call){.kind = PSTI_COLUMNS_PAGE, .page = page});
     return in_file(columns, columns->sink.page(columns->sink.writer, page, i_page, err), err);
 }
 
@@ -550,6 +592,8 @@ enum pst_status psti_containers_columns_row(struct psti_containers_columns *colu
 {
     char made[PST_NAME_CAP];
     struct psti_container_value all[PST_MAX_FIELDS];
+    tell(columns, &(struct psti_columns_call){
+                      .kind = PSTI_COLUMNS_ROW, .name = name, .values = values, .n_values = n});
     enum pst_status status = columns->n_rows == 0 ? check_file(columns, err) : PST_OK;
     if (name == NULL) {
         psti_containers_columns_row_name(columns->path, columns->n_rows, made);

@@ -62,6 +62,36 @@ enum pst_status psti_containers_columns_open(const struct psti_field_rule *rules
                                              const struct psti_field_sink *sink,
                                              struct psti_containers_columns **out,
                                              struct pst_error *err);
+/* What a walk asks of the columns. */
+enum psti_columns_call_kind {
+    PSTI_COLUMNS_FILE,
+    PSTI_COLUMNS_ADD,
+    PSTI_COLUMNS_EMPTY,
+    PSTI_COLUMNS_LEAVE_OUT,
+    PSTI_COLUMNS_NOTE_ROWS,
+    PSTI_COLUMNS_PAGE,
+    PSTI_COLUMNS_ROW,
+};
+
+/* A call of one of the functions below, with its arguments. */
+struct psti_columns_call {
+    enum psti_columns_call_kind kind;
+    const struct psti_column *column; /* ADD */
+    enum pst_status answer;           /* ADD: what it returned */
+    uint32_t i_field;                 /* ADD: what it gave */
+    enum pst_field_type type;         /* ADD: of that field, if one was given */
+    const char *name;                 /* EMPTY, LEAVE_OUT, NOTE_ROWS; ROW: may be NULL */
+    const char *text;                 /* LEAVE_OUT: why; NOTE_ROWS: the first of them, or NULL */
+    uint64_t n;                       /* NOTE_ROWS */
+    const struct psti_container_page *page;    /* PAGE */
+    const struct psti_container_value *values; /* ROW */
+    uint32_t n_values;
+};
+/* Is told of each call: of ADD behind it, of the others before them. */
+typedef void psti_columns_listener(void *context, const struct psti_columns_call *call);
+/* Sets who listens. NULL: nobody. */
+void psti_containers_columns_listen(struct psti_containers_columns *columns,
+                                    psti_columns_listener *listener, void *context);
 /* *columns becomes NULL. NULL is fine. */
 void psti_containers_columns_close(struct psti_containers_columns **columns);
 

@@ -13,7 +13,7 @@ _penstock_options() # VERB: its options
     'cat') echo '--field -f --variant -k --name -n --output -o --force --as -a --original -O --pixels -p --tier -t --effort -e --max-error --indices -i --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'unpack') echo '--workers -w --resume -r --on-error --split --members --json --quiet --help -h' ;;
     'verify') echo '--decode -d --restore -r --workers -w --labels --masks --ignore-labels --allow-unreadable --split --members --part --summary --json --quiet --help -h' ;;
-    'index') echo '--check --sums --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
+    'index') echo '--check --sums --labels --masks --ignore-labels --allow-unreadable --split --members --part --merge --json --quiet --help -h' ;;
     'view') echo '--field -f --box-labels --name -n --batch -b --transforms -t --epoch --epochs -e --seed --output -o --force --size -s --columns -c --labels --masks --ignore-labels --allow-unreadable --split --members --json --quiet --help -h' ;;
     'serve') echo '--memory -m --threads -t --numa --linger --keep -k --detach -d --socket --json --quiet --help -h' ;;
     'cache') echo '--force --socket --json --quiet --help -h' ;;
@@ -121,6 +121,7 @@ _penstock_value() # VERB OPTION: what its value is; nothing: it has none. A comm
     'index --masks') echo ':other' ;;
     'index --split') echo ':other' ;;
     'index --members') echo ':other' ;;
+    'index --part') echo ':other' ;;
     'view --field' | 'view -f') echo ':other' ;;
     'view --box-labels') echo ':other' ;;
     'view --transforms' | 'view -t') echo ':file' ;;

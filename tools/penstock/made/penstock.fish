@@ -242,6 +242,8 @@ complete -c penstock -n '__penstock_at "index"' -l ignore-labels -d 'the images 
 complete -c penstock -n '__penstock_at "index"' -l allow-unreadable -d 'leave out files and folders of a plain folder that cannot be read or...'
 complete -c penstock -n '__penstock_at "index"' -l split -x -d 'of files of others, and of some annotations: the split to read, such...'
 complete -c penstock -n '__penstock_at "index"' -l members -x -d 'of files of others: what members are, by suffix...'
+complete -c penstock -n '__penstock_at "index"' -l part -x -d 'do part I of N, from 1'
+complete -c penstock -n '__penstock_at "index"' -l merge -d 'make the index of what the parts have found'
 complete -c penstock -n '__penstock_at "index"' -l json -d 'results and errors as JSON on stdout'
 complete -c penstock -n '__penstock_at "index"' -l quiet -d 'no progress and no remarks on stderr'
 complete -c penstock -n '__penstock_at "index"' -l help -s h -d 'this text'

@@ -270,6 +270,8 @@ _penstock() {
       '--allow-unreadable[leave out files and folders of a plain folder that cannot be read or...]' \
       '--split[of files of others, and of some annotations\: the split to read, such...]:NAME: ' \
       '--members[of files of others\: what members are, by suffix...]:RULES: ' \
+      '--part[do part I of N, from 1]:I/N: ' \
+      '--merge[make the index of what the parts have found]' \
       '--json[results and errors as JSON on stdout]' \
       '--quiet[no progress and no remarks on stderr]' \
       '(-h --help)'{-h,--help}'[this text]' \

@@ -14,13 +14,13 @@ from . import image as _image
 from . import packing as _packing
 from . import progress as _opening
 from .dataset import Dataset, Paths, Rules, mask_columns, member_rules, path_text
-from .pack_report import BadSample, PackReport, Progress, VerifyReport, collector
+from .pack_report import BadSample, IndexReport, PackReport, Progress, VerifyReport, collector
 from .schema import FieldSpec
 from .sources import joined as _joined
 from .sources import objects as _objects
 from .writer import APPEND, CREATE, KEPT_LISTED, RESUME, Path
 
-__all__ = ["merge", "pack", "repack", "verify"]
+__all__ = ["index", "merge", "pack", "repack", "verify"]
 
 
 def _form_numbers(forms: Sequence[str] | None) -> list[int]:
@@ -363,6 +363,37 @@ def merge(path: Path) -> PackReport:
     It may be called again; where it was done, there is nothing to do. IncompleteError: planned shards are missing.
     """
     return PackReport(**_native.merge(os.fspath(path)), notices=[], bad=[], kept_jpeg=[])
+
+
+def index(
+    path: Paths,
+    *,
+    sums: bool = False,
+    check: bool = False,
+    split: str | None = None,
+    fields: Rules | None = None,
+    part: tuple[int, int] | None = None,
+    merge: bool = False,
+) -> IndexReport:
+    """Makes or checks the index by which files of others (tars, zips, tables) are read in place, as ``penstock index`` does.
+
+    Opening the data makes it, too. The index lies in the data's folder ``.penstock``, or below ``PENSTOCK_CACHE_DIR``.
+
+    Args:
+        path: the files, as for :class:`Dataset`. A plain folder is only opened.
+        sums: read all items, so that the index has a checksum of each; the fleet needs them.
+        check: walk over all files again, and compare what they hold with the index.
+        split, fields: as for :class:`Dataset`; all parts and the merge have the same, and the same ``sums``.
+        part: (i, n): look through part i of n of the files, from 1. What the parts find is kept where the index will lie.
+        merge: make the index of what the parts have found. It is byte for byte that of one process.
+
+    Raises IncompleteError if files are in no part yet, StateError if one changed since, or its part was made with other options.
+    """
+    with _opening.shown() as told:
+        report = _native.index(
+            path_text(path), split, member_rules(fields), bool(sums), bool(check), *(part or (0, 0)), bool(merge), told
+        )
+    return IndexReport(**report)
 
 
 def verify(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..base.public import public
 from ..errors import StateError
 
-__all__ = ["PackReport", "VerifyReport"]
+__all__ = ["IndexReport", "PackReport", "VerifyReport"]
 
 Progress = Callable[[int, int, int, int], object]
 BadSample = Callable[[str, dict[str, Any]], object]
@@ -61,6 +61,22 @@ class PackReport(NamedTuple):
     n_shards_before: int = 0
 
 
+class IndexReport(NamedTuple):
+    """The result of :func:`index`: the data's files and samples, and the path and bytes of the index.
+
+    ``was_made``: there was no index that fits. ``was_wrong``: ``check`` found other samples, and the index was made anew. ``path``
+    is None for a plain folder. With ``part`` only ``n_files`` of the part and ``n_files_before`` of them, done before, are told.
+    """
+
+    was_made: bool
+    was_wrong: bool
+    n_samples: int
+    n_files: int
+    n_files_before: int
+    path: str | None
+    nbytes: int
+
+
 class VerifyReport(NamedTuple):
     """The result of :func:`verify`: ``findings`` has a dict for each finding.
 
@@ -96,7 +112,10 @@ def joined(reports: Sequence[VerifyReport], field_names: Callable[[], Sequence[s
     unreached = reduce(and_, (report.unreached_items for report in reports))
     unreached |= reduce(and_, (report.unreached_pixels for report in reports))
     if not findings and unreached:
-        findings = [_unreached(name) for i, name in enumerate(field_names()) if unreached >> i & 1]
+        names = field_names()
+        if unreached >> len(names):
+            raise StateError(f"the parts tell of more fields than the {len(names)} that the data set has now")
+        findings = [_unreached(name) for i, name in enumerate(names) if unreached >> i & 1]
     elif not findings and n_samples != total:
         raise StateError(f"the parts have {n_samples} samples, the data set has {total}")
     n_items, nbytes = sum(report.n_items for report in reports), sum(report.nbytes for report in reports)
