@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """parts.py: what parts on N cores reach beside one part on one core. The goal is 0.95 N.
 
-Each round packs (or repacks, or verifies) a folder of images once by one part on one core, and once by N parts, each on a core of
-its own. Both are timed from the first process's start to the last one's end, and take turns at being first. The plan of shards is
-made before, and the merge after, because each runs once: their times stand beside. The merged data sets are compared byte for byte.
+Each round packs a folder of images (or repacks or verifies a data set of it, or indexes tars of it with sums) once by one part on
+one core, and once by N parts, each on a core of its own. Both are timed from the first process's start to the last one's end, and
+take turns at being first. The plan of shards is made before, and the merge after, because each runs once: their times stand beside.
+What is merged is compared byte for byte: data sets, or the index.
 
     ratio   time of one part : time of N parts, the median of the rounds and their range
 
@@ -20,11 +21,13 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
 
 Times = dict[str, float]
+VERBS = ("pack", "repack", "verify", "index")
 
 
 def run(command: list[str], core: int | None = None) -> subprocess.Popen[bytes]:
@@ -44,7 +47,10 @@ def timed(commands: list[list[str]], cores: list[int]) -> float:
 
 
 def part_commands(args: argparse.Namespace, verb: str, source: Path, destination: Path, n: int) -> list[list[str]]:
-    parts = [["--part", f"{i + 1}/{n}", "--quiet", "--workers", "1"] for i in range(n)]
+    parts = [["--part", f"{i + 1}/{n}", "--quiet"] for i in range(n)]
+    if verb == "index":
+        return [[args.penstock, "index", str(source), "--sums", *part] for part in parts]
+    parts = [[*part, "--workers", "1"] for part in parts]
     if verb == "verify":
         return [[args.penstock, "verify", str(source), "--decode", *part] for part in parts]
     return [[args.penstock, verb, str(source), str(destination), *options(args), *part] for part in parts]
@@ -57,7 +63,7 @@ def options(args: argparse.Namespace) -> list[str]:
 def one_run(args: argparse.Namespace, verb: str, source: Path, destination: Path, cores: list[int]) -> Times:
     """Runs len(cores) parts; destination is a data set afterwards."""
     times = {}
-    packs = verb != "verify"
+    packs = verb in ("pack", "repack")
     begun = time.monotonic()
     if packs:
         ends([run([args.penstock, verb, str(source), str(destination), *options(args), "--prepare", "--quiet"])])
@@ -72,7 +78,11 @@ def one_run(args: argparse.Namespace, verb: str, source: Path, destination: Path
     begun = time.monotonic()
     if packs:
         ends([run([args.penstock, "merge", str(destination), "--quiet"])])
+    if verb == "index":
+        ends([run([args.penstock, "index", str(source), "--sums", "--merge", "--quiet"])])
     times["merge_s"] = time.monotonic() - begun
+    if verb == "index":
+        (source / ".penstock").rename(destination)
     return times
 
 
@@ -81,9 +91,25 @@ def same(a: Path, b: Path) -> bool:
     return names == sorted(os.listdir(b)) and all((a / name).read_bytes() == (b / name).read_bytes() for name in names)
 
 
+def make_tars(args: argparse.Namespace, folder: Path) -> Path:
+    """Writes the images into tars of equal numbers, many for each part, copy after copy until there are enough bytes to measure."""
+    images = sorted(path for path in args.data.rglob("*") if path.is_file())
+    n_tars = 16 * len(args.cores)
+    copies = max(1, -(-args.tar_bytes // sum(path.stat().st_size for path in images)))
+    folder.mkdir()
+    members = [(f"{copy}/{path.relative_to(args.data)}", path) for copy in range(copies) for path in images]
+    for i in range(n_tars):
+        with tarfile.open(folder / f"{i:04}.tar", "w") as tar:
+            for name, path in members[i::n_tars]:
+                tar.add(path, name)
+    return folder
+
+
 def measure(args: argparse.Namespace, verb: str, scratch: Path) -> dict[str, object]:
     source = args.data
-    if verb != "pack":
+    if verb == "index":
+        source = make_tars(args, scratch / "tars")
+    elif verb != "pack":
         source = scratch / "source.pst"
         ends([run([args.penstock, "pack", str(args.data), str(source), "--shard-size", args.shard_size, "--quiet"])])
     one, many = [], []
@@ -106,7 +132,8 @@ def main() -> None:
     parser.add_argument("--penstock", required=True, help="the program")
     parser.add_argument("--data", type=Path, required=True, help="a folder of images, a thousand or more")
     parser.add_argument("--out", type=Path, help="folder of the figures, as parts.json")
-    parser.add_argument("--verbs", nargs="+", choices=("pack", "repack", "verify"), default=["pack", "repack", "verify"])
+    parser.add_argument("--verbs", nargs="+", choices=VERBS, default=VERBS)
+    parser.add_argument("--tar-bytes", type=int, default=1 << 30, help="what index reads, at least (1 GiB)")
     parser.add_argument("--form", default="pli-jpeg", help="what pack and repack store (pli-jpeg)")
     parser.add_argument("--shard-size", default="1MiB", help="so that each part has many planned shards (1MiB)")
     parser.add_argument("--cores", type=int, nargs="+", default=[0, 1], help="one for each part (0 1)")
