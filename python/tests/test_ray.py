@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import json
 import os
 import pickle
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -393,6 +395,38 @@ def test_a_folder_is_checked_by_tasks(folder):
     (folder / "a" / "000.png").write_bytes(b"no image")
     found = pst_ray.verify(folder, parts=3)
     assert (found.n_samples, found.n_bad, [finding["name"] for finding in found.findings]) == (30, 1, ["a/000.png"])
+
+
+def test_a_fault_is_told_of_the_fields_that_labels_bring(folder, tmp_path, monkeypatch):
+    """The names of fields are those of the data set as it was opened for the check."""
+    from penstock.engines import ray_tasks
+
+    lines = [json.dumps({"file": f"{'ab'[i % 2]}/{i:03d}.png", "caption": f"number {i}"}) for i in range(30)]
+    (tmp_path / "labels.jsonl").write_text("\n".join(lines))
+    options = {"labels": tmp_path / "labels.jsonl"}
+    i = list(ps.Dataset(folder, **options).fields).index("caption")
+    report = ps.verify(folder, part=(1, 1), **options)._replace(unreached_items=1 << i)
+    monkeypatch.setattr(ray_tasks, "_run", lambda *_: [report])
+    found = pst_ray.verify(folder, **options)
+    assert not found.ok and "largest item of field caption" in found.findings[0]["text"]
+    with pytest.raises(ps.errors.StateError, match="more fields than"):
+        joined([report._replace(unreached_items=1 << 40)], lambda: ["image", "caption"])
+
+
+def test_tasks_make_the_index_of_one_machine(folder, tmp_path):
+    (tmp_path / "tars").mkdir()
+    for i in range(4):
+        with tarfile.open(tmp_path / "tars" / f"{i}.tar", "w") as tar:
+            for path in sorted((folder / "a").iterdir())[i::4]:
+                tar.add(path, path.name)
+    ps.index(tmp_path / "tars", sums=True)
+    [index] = (tmp_path / "tars" / ".penstock").iterdir()
+    wanted = index.read_bytes()
+    index.unlink()
+    report = pst_ray.index(tmp_path / "tars", parts=3, sums=True)
+    assert report.was_made and (report.n_samples, report.n_files) == (15, 4)
+    assert bytes_of(tmp_path / "tars" / ".penstock") == {index.name: wanted}
+    assert not pst_ray.index(tmp_path / "tars", sums=True).was_made
 
 
 def test_reports_that_do_not_belong_together_are_refused(folder):

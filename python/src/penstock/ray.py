@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .engines.ray_sink import Sink, write
 from .engines.ray_source import Source, read
-from .engines.ray_tasks import pack, repack, verify
+from .engines.ray_tasks import index, pack, repack, verify
 
-__all__ = ["Sink", "Source", "pack", "read", "repack", "verify", "write"]
+__all__ = ["Sink", "Source", "index", "pack", "read", "repack", "verify", "write"]

@@ -1,4 +1,4 @@
-"""Packing and checking by tasks of Ray: each does a part, and the program joins the parts."""
+"""Packing, indexing and checking by tasks of Ray: each does a part, and the program joins the parts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 from ..base.public import public
 from ..data import pack as _pack
 from ..data.dataset import Dataset
-from ..data.pack_report import PackReport, VerifyReport, joined
+from ..data.pack_report import IndexReport, PackReport, VerifyReport, joined
 from .rays import ray
 
-__all__ = ["pack", "repack", "verify"]
+__all__ = ["index", "pack", "repack", "verify"]
 
 Path = str | os.PathLike[str]
+# Arguments of penstock.verify that are those of Dataset.
+_OPENING = ("labels", "masks", "allow_unreadable", "ignore_labels", "split", "fields")
 
 
 def pack(
@@ -53,6 +55,31 @@ def repack(source: Path, destination: Path, **options: Any) -> PackReport:
     return pack(source, destination, **options)
 
 
+def index(
+    path: Path,
+    *,
+    parts: int | None = None,
+    max_retries: int = 5,
+    ray_remote_args: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> IndexReport:
+    """Makes the index of files of others by tasks of Ray; the bytes are those of :func:`penstock.index` on one machine.
+
+    All nodes see the files under the same path, and can write beside them, or all below one ``PENSTOCK_CACHE_DIR``. Ray runs a task
+    again as ``max_retries`` says. After an error the same call does what is missing.
+
+    Args:
+        path, options: as for :func:`penstock.index`, without ``part``, ``merge`` and ``check``.
+        parts: the number of tasks; None: two for each CPU of the cluster. No more than there are files have much to do.
+        max_retries, ray_remote_args: as for ``ray.remote``.
+
+    Returns what the merge reports.
+    """
+    path = os.path.abspath(path)
+    _run(_indexed, parts or _tasks(), {**(ray_remote_args or {}), "max_retries": max_retries}, path, options)
+    return _pack.index(path, merge=True, **options)
+
+
 def verify(
     path: Path,
     *,
@@ -76,7 +103,8 @@ def verify(
     path = os.path.abspath(path)
     options = {"num_workers": 1, **options}
     arguments = {**(ray_remote_args or {}), "max_retries": max_retries}
-    return joined(_run(_verified, parts or _tasks(), arguments, path, options), lambda: list(Dataset(path).fields))
+    opening = {name: value for name, value in options.items() if name in _OPENING}
+    return joined(_run(_verified, parts or _tasks(), arguments, path, options), lambda: list(Dataset(path, **opening).fields))
 
 
 def _tasks() -> int:
@@ -91,6 +119,10 @@ def _run(function: Callable[..., Any], n: int, arguments: dict[str, Any], *what:
 
 def _part(source: Any, destination: str, options: dict[str, Any], part: tuple[int, int]) -> None:
     _pack.pack(source, destination, part=part, **options)
+
+
+def _indexed(path: str, options: dict[str, Any], part: tuple[int, int]) -> IndexReport:
+    return _pack.index(path, part=part, **options)
 
 
 def _verified(path: str, options: dict[str, Any], part: tuple[int, int]) -> VerifyReport:
