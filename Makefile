@@ -26,7 +26,8 @@ help:
 	@echo "make check                    set up, build the library in four ways, run every test; each step beside its budget of seconds"
 	@echo "make check-long               the slower suites: more builds, TSan and ASan of more, fuzz targets, the site, wheels, other Pythons"
 	@echo "make check-containers         containers made by other software, each in an environment of its own, hold what they should"
-	@echo "make check-ray                tests of penstock.ray and penstock.spark with Ray and Spark, in an environment of their own"
+	@echo "make check-ray                tests of penstock.ray and penstock.spark with Ray (newest, oldest) and Spark, in environments of their own"
+	@echo "make check-torchft            tests of penstock.torchft with torchft, in an environment of its own"
 	@echo "make check-newest             a wheel beside the newest releases of torch, Lightning, Transformers, HiGHS, ...; NEWEST_ARGS='--large'"
 	@echo "make check-arm64              the tests of C, built for 64-bit ARM and run under qemu; ARM_TESTS='-R test_pli'"
 	@echo "make docs                     guide, pages and references of Python and C as a site with a search: build/site/index.html"
@@ -54,7 +55,7 @@ help:
 	@echo "make bench-audio-accuracy     what examples/train_audio.py reaches on speakers it has not heard; DATA=FOLDER of spoken digits"
 	@echo "make bench-tasks              recipes of classification, detection, segmentation beside torchvision v2 and DALI; TASKS_ARGS='--tasks detect'"
 	@echo "make bench-records            raw files, TFRecord, RecordIO, tar, .pst: DALI, tf.data, torch, WebDataset, Penstock; RECORDS_ARGS='--forms tar,pst*'"
-	@echo "make bench-parts              pack, repack, verify by two parts on two cores beside one part on one; PARTS_ARGS='--rounds 3'"
+	@echo "make bench-parts              pack, repack, verify, index by two parts on two cores beside one part on one; PARTS_ARGS='--rounds 3'"
 	@echo "make bench-sources            tars in place: Penstock, WebDataset, wids, Energon, DALI, tf.data, torch; SOURCES_ARGS='--cores 1'"
 	@echo "                              containers beside their own libraries: SOURCES_ARGS='containers --groups parquet,mds'; --short tries them"
 	@echo "make bench-endtoend           training time: DALI, torchvision, Penstock, over networks, data, machines; ENDTOEND_ARGS='--sets frames'"
@@ -117,6 +118,9 @@ check-containers: build test-packages
 
 check-ray: build test-packages
 	.venv/bin/python scripts/check_ray.py
+
+check-torchft: build test-packages
+	.venv/bin/python scripts/check_torchft.py
 
 check-newest: build
 	.venv/bin/python scripts/check_newest.py $(NEWEST_ARGS)

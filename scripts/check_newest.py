@@ -88,7 +88,6 @@ PARTS = (
     Part("pytorch-ignite", (page("ignite"),), torch=True),
     Part("torchmetrics", (page("evaluate-torchmetrics"),), needs=("pycocotools",), torch=True),
     Part("timm", (page("timm"),), torch=True),
-    Part("torchft", ("test_torchft.py", "-k", "itself"), torch=True),
     Part("webdataset", (page("from-webdataset", "test_peers"),), torch=True),
     # It needs older packages than transformers does, so it comes after it.
     Part("mosaicml-streaming", (page("from-mosaic", "test_peers"),), torch=True, large=True),

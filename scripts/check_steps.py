@@ -195,6 +195,7 @@ def long_steps() -> list[Step]:
         Step("containers", "script", [[PYTHON, "scripts/check_containers.py"]]),
         Step("croissant", "script", [[PYTHON, "scripts/check_croissant.py"]]),
         Step("ray", "script", [[PYTHON, "scripts/check_ray.py"]]),
+        Step("torchft", "script", [[PYTHON, "scripts/check_torchft.py"]]),
         Step("newest", "script", [[PYTHON, "scripts/check_newest.py"]]),
         Step("pages", "script", [[PYTHON, "scripts/check_pages.py"]]),
         Step("wheels", "script", [[PYTHON, "scripts/wheels.py"]]),

@@ -179,7 +179,7 @@ def test_torchft_itself(packed):
     from torchft import Manager, ProcessGroupGloo
     from torchft.coordination import LighthouseServer
 
-    epochs, lock, committed = 6, threading.Lock(), []
+    epochs, lock, committed = 30, threading.Lock(), []
     lighthouse = LighthouseServer(bind="[::]:0", min_replicas=1, join_timeout_ms=200, heartbeat_timeout_ms=1000)
     stays = threading.Event()
 
@@ -212,17 +212,25 @@ def test_torchft_itself(packed):
 
     threads = [threading.Thread(target=replica, args=("stays_0", -1, False))]
     threads[0].start()
-    for i in range(5):  # each joins and leaves: 10 changes
+    deadline = time.monotonic() + 60
+    while not committed and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for i in range(6):  # each joins and leaves: 12 changes
         if stays.is_set():
             break
         threads.append(threading.Thread(target=replica, args=(f"comes_{i + 1}", 3, i % 2 == 1)))
         threads[-1].start()
         threads[-1].join(120)
+        deadline = time.monotonic() + 60  # until the one that stays has committed a step alone again
+        while not stays.is_set() and committed[-1][3] != 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
     for thread in threads:
         thread.join(120)
         assert not thread.is_alive()
     lighthouse.shutdown()
-    assert {world for _, _, _, world in committed} == {1, 2}
+    worlds = {step: world for _, step, _, world in committed}
+    changes = [step for step in worlds if step - 1 in worlds and worlds[step] != worlds[step - 1]]
+    assert set(worlds.values()) == {1, 2} and len(changes) >= 10
     for epoch in range(epochs):
         rows = [row for e, _, rows, _ in committed if e == epoch for row in rows]
         assert dict(rows) == alone(packed, epoch) and len(rows) - N <= 1
