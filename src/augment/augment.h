@@ -23,8 +23,8 @@ bool psti_augment_op_is_policy(enum pst_op_kind kind);
 /* Returns the name of the kind for messages, such as "RandomCrop". */
 const char *psti_augment_op_name(enum pst_op_kind kind);
 enum { PSTI_AUGMENT_MAX_OPS = 15 }; /* operations of a chain, at most */
-/* Returns the interpolation that `op` has on a mask: the operation's own if that is nearest or
- * nearest-exact, else nearest. */
+/* Returns the interpolation that `op` gets on a mask: the interpolation of `op` if that is nearest
+ * or nearest-exact, else nearest. */
 enum pst_interpolation psti_augment_op_mask_interpolation(const struct pst_op *op);
 /* Copies the geometric operations of a chain to `out`, for a field that follows that chain, and
  * returns their number. The operations of a mask get a nearest interpolation
@@ -50,26 +50,28 @@ bool psti_augment_ops_move_alike(const struct pst_op *a, size_t n_a, const struc
  * and its pixels have the bits of those that came in. */
 size_t psti_augment_ops_fixed(const struct pst_op *ops, size_t n_ops);
 
-/* Returns the number of the last operation that gives every picture the size height x width that it
- * has, such as RandomResizedCrop; n_ops: there is none. Later ones may change the size again. */
+/* Returns the number of the last operation that gives every picture its size height x width, such
+ * as RandomResizedCrop, or n_ops if there is none. Operations after it may change the size
+ * again. */
 size_t psti_augment_ops_sized(const struct pst_op *ops, size_t n_ops);
 
-/* Describes the pixels that come in and the form in which a chain's last step writes them. */
+/* The pixels that come in, and the form in which the last step of a chain writes pixels. */
 struct psti_chain_output {
-    /* images: U8, U16, F16, BF16 or F32; masks: U8, U16, I32, I64 or F32. 0 means F32 if the chain
-     * normalises, else U8 or U16 by `bits`. */
+    /* For images U8, U16, F16, BF16 or F32; for masks U8, U16, I32, I64 or F32. 0 means F32 if the
+     * chain normalises, else U8 or U16 by `bits`. */
     enum pst_dtype dtype;
     enum pst_layout layout;
     uint8_t channels; /* channels of the rows that come in: 1..4 */
     uint8_t bits;     /* bits of the samples that come in: 8 or 16 */
-    /* a mask has only nearest interpolation; colour operations and normalise are errors */
+    /* true for a mask: it has only nearest interpolation, and colour operations and normalise are
+     * errors */
     bool is_mask;
 };
 
-/* The place where a sample's pixels are written. */
+/* Where the pixels of a sample are written. */
 struct psti_target {
     void *data;
-    size_t row_nbytes; /* distance of rows; a plane (CHW) has height * row_nbytes bytes */
+    size_t row_nbytes; /* bytes from row to row; a plane (CHW) has height * row_nbytes bytes */
 };
 
 /* The version of the rule that makes random parameters from a key (augment_draw.c). */
@@ -78,39 +80,43 @@ struct psti_target {
 /* The boxes of a sample on its source picture, for operations whose draw depends on them. */
 struct psti_draw_boxes {
     const float *boxes; /* f32 (n,4): x0, y0, x1, y1 */
-    float *scratch;     /* of the same size; a draw writes there */
+    float *scratch;     /* as many floats as `boxes`, which a draw overwrites */
     size_t n;
 };
 
 /* The random parameters of a sample are a function of this key and of each operation's number. */
 struct psti_draw_key {
     uint64_t seed, epoch, sample;
-    uint64_t draw; /* 0, or the sample's position if an epoch may hold the sample several times */
+    uint64_t draw; /* 0, or the sample's position in the epoch if that may hold the sample several
+                    * times */
     uint32_t view; /* 0, or the number of the view if several views of a sample are delivered */
-    /* 0: the fields of a sample share the parameters; else a number of the field's own, < 2^16 */
+    /* 0: the fields of a sample share the parameters; else the number of a field with parameters of
+     * its own, < 2^16 */
     uint32_t own;
-    /* NULL: not known, and a chain that needs them (psti_augment_ops_need_boxes) cannot be drawn */
+    /* NULL: the boxes are not known, and a chain that needs them (psti_augment_ops_need_boxes)
+     * cannot be drawn */
     const struct psti_draw_boxes *boxes;
 };
 
 /* Geometry and random parameters of one sample. */
 struct psti_draw {
     uint32_t region_y, region_x, region_height,
-        region_width; /* the region of the source that the decoder must deliver */
+        region_width; /* size of the region of the source that the decoder must deliver */
     uint32_t out_height, out_width;
-    /* set by psti_augment_chain_scale, else 0: the region is of the source at 1 / 2^scale_log2 of
-     * its size */
+    /* Set by psti_augment_chain_scale, else 0. The region is then one of the source at 1 /
+     * 2^scale_log2 of its size. */
     uint32_t scale_log2;
     uint64_t opaque[67]; /* resolved parameters of each operation */
 };
 
-/* Checks `ops` and merges them. PST_ERROR_ARGUMENT names the operation by number and kind. */
+/* Checks `ops` and merges them to a chain. PST_ERROR_ARGUMENT names the wrong operation by number
+ * and kind. */
 enum pst_status psti_augment_chain_compile(const struct pst_op *ops, size_t n_ops,
                                            const struct psti_chain_output *output,
                                            struct psti_chain **out, struct pst_error *err);
 void psti_augment_chain_free(struct psti_chain **chain);
-/* Gives height and width of the output if they are the same for every sample, else returns false.
- */
+/* Gives height and width of the output if they are the same for every sample; else returns
+ * false. */
 bool psti_augment_chain_fixed_size(const struct psti_chain *chain, uint32_t *height,
                                    uint32_t *width);
 /* Gives the operations as they were compiled, without tables of labels; they live as long as the
@@ -130,10 +136,10 @@ enum pst_status psti_augment_chain_draw(const struct psti_chain *chain,
  * number of operations. */
 void psti_augment_chain_size_after(const struct psti_chain *chain, const struct psti_draw *draw,
                                    size_t n, uint32_t *height, uint32_t *width);
-/* The pixels that will come are those of the picture after the first n operations, which must be
- * fixed (psti_augment_ops_fixed), with the draw of the whole image. Makes the region one of that
- * picture. The output, boxes and keypoints stay those of the whole chain. Not after
- * psti_augment_chain_scale. */
+/* Tells the draw, which is that of the whole image, that the pixels which will come are those of
+ * the picture after the first n operations. These must be fixed (psti_augment_ops_fixed). Makes the
+ * region one of that picture. The output, boxes and keypoints stay those of the whole chain. Must
+ * not be called after psti_augment_chain_scale. */
 void psti_augment_chain_skip(const struct psti_chain *chain, struct psti_draw *draw, size_t n);
 /* Chooses a scaled decode, for a source that the decoder can deliver at a half, a quarter or an
  * eighth of its size, approximately. It takes the smallest of these sizes at which the first resize
@@ -157,8 +163,8 @@ void psti_augment_chain_map_boxes(const struct psti_chain *chain, const struct p
                                   float *boxes, size_t n);
 void psti_augment_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
                                       float *keypoints, size_t n);
-/* True if the drawn geometry shows the picture mirrored: it flips one axis, or one axis an odd
- * number of times. Flips of both axes are a rotation by 180 degrees and mirror nothing. */
+/* Returns whether the drawn geometry shows the picture mirrored: it flips one axis, or one axis an
+ * odd number of times. Flips of both axes are a rotation by 180 degrees and mirror nothing. */
 bool psti_augment_chain_mirrors(const struct psti_chain *chain, const struct psti_draw *draw);
 /* Gives the drawn geometry as a matrix, f64 (3,3): (x, y, 1) of the source becomes, up to a factor,
  * (x, y, 1) of the output. Coordinates are those of psti_augment_chain_map_boxes; nothing is
@@ -175,7 +181,7 @@ size_t psti_augment_chain_output_nbytes(const struct psti_chain *chain,
 enum pst_status psti_augment_run_open(struct psti_run **out, struct pst_error *err);
 void psti_augment_run_close(struct psti_run **run);
 uint64_t psti_augment_run_scratch_nbytes(const struct psti_run *run);
-/* default 1 GiB; a sample that needs more is PST_ERROR_LIMIT */
+/* The default limit is 1 GiB. A sample that needs more is PST_ERROR_LIMIT. */
 void psti_augment_run_set_scratch_limit(struct psti_run *run, uint64_t nbytes);
 /* Takes scratch of `nbytes` now. Samples that need no more then allocate nothing. Call it only
  * between samples. If there is no memory, samples allocate their scratch as they come. */
@@ -196,30 +202,32 @@ enum pst_status psti_augment_run_end(struct psti_run *run, struct pst_error *err
 /* Mixing of batches (augment_mix.c). */
 /* Returns what is wrong with a way of mixing, or NULL. */
 const char *psti_augment_mix_problem(const struct pst_mix *mix);
-/* Draws how a batch of images of height x width is mixed: one of the n ways, all alike. `position`
- * is that of its first row. */
+/* Draws how a batch of images of height x width is mixed: one of the n ways, each with the same
+ * probability. `position` is the position of the batch's first row. */
 void psti_augment_mix_draw(const struct pst_mix *ways, uint32_t n, uint64_t seed, uint64_t epoch,
                            uint64_t position, uint32_t height, uint32_t width,
                            struct pst_batch_mix *mix);
 /* How one row of a batch becomes a mosaic. */
 struct psti_mosaic {
     bool is_applied;
-    uint32_t y, x;    /* the point; 0..height, 0..width */
-    /* of each tile: top left (the row itself), top right, bottom left, bottom right */
+    uint32_t y, x;    /* the point where the tiles meet: y in 0..height, x in 0..width */
+    /* the batch's row in each tile: top left (this row itself), top right, bottom left, bottom
+     * right */
     uint32_t rows[PST_MOSAIC_TILES];
 };
-/* Draws it for row `row` of the n_rows rows of a batch. `position` is that of the first one. */
+/* Draws the mosaic of row `row` of a batch of n_rows rows. `position` is the position of the
+ * batch's first row. */
 void psti_augment_mosaic_draw(const struct pst_mix *way, uint64_t seed, uint64_t epoch,
                               uint64_t position, uint32_t row, uint32_t n_rows, uint32_t height,
                               uint32_t width, struct psti_mosaic *mosaic);
-/* The images of a batch, as they lie in its array: packed, n_rows >= 1. */
+/* The images of a batch as they lie in its array: packed, with n_rows >= 1. */
 struct psti_mix_images {
     void *data;
     uint32_t n_rows, height, width, channels;
     enum pst_dtype dtype; /* U8, U16, F16, BF16 or F32 */
     enum pst_layout layout;
 };
-/* Mixes them in place. */
+/* Mixes the images in place. */
 void psti_augment_mix(const struct psti_mix_images *images, const struct pst_batch_mix *mix);
 
 #endif

@@ -1,14 +1,13 @@
 /* augment_augmix.c - AugMix: chains of operations on copies of a picture, which are mixed.
  *
- * In and out: run->picture. The steps are those that augment_policy.c chooses. One thread: the
- * run's. */
+ * In and out: run->picture. augment_policy.c chooses the steps. One thread: the run's. */
 #include "augment/augment_int.h"
 
 #include "base/philox.h"
 
 enum { MIX_MAX_WIDTH = 8 };
 
-/* Shares of a Dirichlet distribution with equal parameters. */
+/* Draws the shares of n chains: a Dirichlet distribution with equal parameters. */
 static void roll_shares(struct psti_dice *dice, double alpha, uint32_t n,
                         double shares[MIX_MAX_WIDTH])
 {
@@ -37,7 +36,7 @@ static enum pst_status mix_chain(struct psti_run *run, const struct psti_step *s
     return status;
 }
 
-/* The picture before AugMix, and the sum of its mixed versions. */
+/* The picture before AugMix, and the weighted sum of the pictures that the chains made. */
 struct mix {
     unsigned char *before;
     float *sum;

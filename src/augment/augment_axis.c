@@ -31,15 +31,15 @@
 
 #include <math.h>
 
-/* The geometry of one axis, precomputed. */
+/* One axis in the numbers that the functions below compute with. */
 struct filter {
     int64_t n_from, n_to, unit;
-    int64_t reach; /* support of the filter * unit */
-    int64_t pitch; /* half the distance of pixels: n_to, or S * n_to */
-    /* n_from, or the number of pixels of the small source that lie within the axis, at least in
-     * part */
+    int64_t reach; /* support of the filter, times unit */
+    int64_t pitch; /* half the distance of two pixels: n_to, or S * n_to */
+    /* n_from or, for a scaled source, the number of its pixels of which at least a part lies within
+     * the axis */
     int64_t n_pixels;
-    int64_t lead; /* 2 n_to * the part of the first pixel before the axis */
+    int64_t lead; /* part of the first pixel that lies before the axis, times 2 n_to */
     bool cubic, scaled;
     bool repeats_edge; /* the cubic without antialias repeats the edge, and has a = -3/4 */
 };
@@ -59,7 +59,7 @@ static struct filter filter_make(const struct psti_axis_side *side)
     return f;
 }
 
-/* rounds down; b > 0 */
+/* Returns a / b, rounded down; b > 0. */
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 /* Returns the centre of output i, counted from the beginning of pixel 0 in units of 1 / (2 n_to)
@@ -74,7 +74,7 @@ static int64_t centre_of(const struct filter *f, int64_t i)
 static void filter_range(const struct filter *f, int64_t centre, int64_t *begin, int64_t *end)
 {
     int64_t low = floor_div(centre - f->reach - f->pitch, 2 * f->pitch) + 1;
-    /* division that rounds up */
+    /* the division rounds up */
     int64_t high = -floor_div(f->pitch - centre - f->reach, 2 * f->pitch);
     *begin = low < 0 ? 0 : low;
     *end = high > f->n_pixels ? f->n_pixels : high;
@@ -167,7 +167,7 @@ static double tap_at(const struct filter *f, int64_t centre, int64_t k)
 static double weight_at(const struct filter *f, int64_t centre, int64_t k)
 {
     double weight = tap_at(f, centre, k);
-    /* A filter of four taps reaches at most two pixels beyond an edge. */
+    /* The window of a filter of four taps reaches at most two pixels beyond an edge. */
     for (int64_t beyond = 1; f->repeats_edge && beyond <= 2; beyond++) {
         if (k == 0)
             weight += tap_at(f, centre, -beyond);
@@ -266,10 +266,11 @@ static void wide_weights(const struct filter *f, int64_t centre, int64_t begin, 
  * the sum of a window has a closed form, and quotients are carried from output to output.
  * ----------------------------------------------------------------------------------------- */
 
-/* The quotients that belong to one output: the window's pixels, and the pixel before the centre. */
+/* The quotients of one output from which its window and the pixel before its centre follow. */
 struct place {
     int64_t centre;
-    int64_t quotient[3], rest[3]; /* of first pixel - 1, last pixel, pixel before the centre */
+    int64_t quotient[3], rest[3]; /* of the first pixel - 1, the last pixel, and the pixel before
+                                   * the centre */
 };
 
 static struct place place_of(const struct filter *f, int64_t i)
@@ -284,7 +285,8 @@ static struct place place_of(const struct filter *f, int64_t i)
     return p;
 }
 
-/* Makes the place of the next output. `whole` and `rest` are 2 n_from / (2 pitch). */
+/* Moves the place to the next output. `whole` and `rest` are quotient and remainder of 2 n_from /
+ * (2 pitch). */
 static inline void place_next(const struct filter *f, struct place *p, int64_t whole, int64_t rest)
 {
     p->centre += 2 * f->n_from;
@@ -296,8 +298,8 @@ static inline void place_next(const struct filter *f, struct place *p, int64_t w
 }
 
 struct triangle {
-    int64_t begin, end, near; /* near: the pixel before the centre, or at it */
-    int64_t sum;              /* of all weights */
+    int64_t begin, end, near; /* near: the pixel at the centre, or the one before it */
+    int64_t sum;              /* sum of all weights */
 };
 
 static inline struct triangle triangle_of(const struct filter *f, const struct place *p)
@@ -305,7 +307,8 @@ static inline struct triangle triangle_of(const struct filter *f, const struct p
     struct triangle t = {p->quotient[0] + 1, p->quotient[1] + 1, p->quotient[2], 0};
     t.begin = t.begin < 0 ? 0 : t.begin;
     t.end = t.end > f->n_pixels ? f->n_pixels : t.end;
-    /* A sum of 2 k + 1 is a difference of squares. They are counted from `near` to stay small. */
+    /* The sum of numbers 2 k + 1 is a difference of squares. They count from `near`, so that they
+     * stay small. */
     int64_t left = t.near + 1 - t.begin, right = t.end - t.near - 1;
     int64_t beyond = p->centre - 2 * (t.near + 1) * f->pitch;
     t.sum = (left + right) * f->unit - f->pitch * (left * left + right * right) -
@@ -323,9 +326,10 @@ static double triangle_largest(const struct filter *f, const struct place *p)
     return (double)(f->unit - distance) / (double)t.sum;
 }
 
-/* Does the work of precision_of(). Of an axis that shrinks, only the first window of the first half
- * is cut off, and the sum of a whole window is at least (unit^2 - pitch^2) / (2 pitch). Usually
- * that bound and the first window give the same precision, and no other window is looked at. */
+/* Does as precision_of(), without looking at all windows. On an axis that shrinks, only the first
+ * window of the first half is cut off, and the sum of a whole window is at least (unit^2 - pitch^2)
+ * / (2 pitch). Usually this bound and the first window give the same precision, and no other window
+ * is looked at. */
 static uint32_t triangle_precision(const struct filter *f, int64_t whole, int64_t rest)
 {
     struct place p = place_of(f, 0);
@@ -342,13 +346,13 @@ static uint32_t triangle_precision(const struct filter *f, int64_t whole, int64_
         double weight = triangle_largest(f, &p);
         most = weight > most ? weight : most;
         if (most >= 1)
-            break; /* no weight is larger */
+            break; /* no later weight is larger */
     }
     return precision_for(most);
 }
 
-/* Does the work of narrow_weights(), with one division for all weights. A weight so close to a half
- * that the product could round otherwise than the quotient is made by the quotient. */
+/* Does as narrow_weights(), with one division for all weights. A weight that is so close to a half
+ * that the product could round in another way than the quotient is computed again as a quotient. */
 static void triangle_weights(const struct filter *f, int64_t centre, const struct triangle *t,
                              uint32_t precision, int16_t *weights, bool mirror)
 {
@@ -356,7 +360,7 @@ static void triangle_weights(const struct filter *f, int64_t centre, const struc
     const double pitch = 2 * (double)f->pitch, unit = (double)f->unit, doubt = 1e-6;
     double distance = (double)((2 * t->begin + 1) * f->pitch - centre);
     int64_t n = t->end - t->begin;
-    double furthest = 0; /* from a half, of the parts after the point */
+    double furthest = 0; /* the largest distance of the weights' fractions from a half */
     int16_t *to = mirror ? weights + n - 1 : weights;
     ptrdiff_t step = mirror ? -1 : 1;
     for (int64_t k = 0; k < n; k++, distance += pitch, to += step) {

@@ -10,11 +10,11 @@
 
 struct blur {
     uint32_t height, width, channels;
-    uint32_t n_y, n_x; /* taps, odd */
+    uint32_t n_y, n_x; /* numbers of taps, which are odd */
     float *taps_y, *taps_x, *padded,
-        *out; /* the padded row has (n_x - 1) / 2 pixels more on each side */
+        *out; /* `padded` has (n_x - 1) / 2 pixels more on each side */
     float *ring;
-    size_t n_row; /* samples of a row */
+    size_t n_row; /* number of samples in a row */
     void (*load)(void *ctx, uint32_t y, float *row);
     void (*store)(void *ctx, uint32_t y, const float *row);
     void *ctx;
@@ -32,7 +32,7 @@ void psti_augment_blur_taps(float *taps, uint32_t n, float sigma)
         taps[i] = (float)(weights[i] / sum);
 }
 
-/* Adds weight * from[i] to to[i]. */
+/* Adds weight * from[i] to to[i], for n samples. */
 static void accumulate(float *restrict to, const float *restrict from, float weight, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -95,7 +95,7 @@ static enum pst_status blur_run(struct psti_run *run, struct blur *b, float sigm
     return PST_OK;
 }
 
-/* A plane of floats, as elastic warps have it. */
+/* A plane of floats that is blurred, as for the displacements of elastic warps. */
 struct plane {
     float *data;
     uint32_t width;
@@ -143,7 +143,7 @@ static void load_picture(void *ctx, uint32_t y, float *row)
         row[i] = (float)from[i];
 }
 
-/* Taps are positive and have the sum 1, so values stay in range but for rounding. */
+/* Taps are positive and have the sum 1, so values exceed the range only by rounding. */
 static void store_picture(void *ctx, uint32_t y, const float *row)
 {
     const struct psti_run *run = ctx;
@@ -196,8 +196,8 @@ static uint32_t sum_of_8(const struct psti_samples *s, size_t i, size_t row, siz
     return (uint32_t)sum;
 }
 
-/* The same of 8 bits, for the samples [1, n - 1) pixels of a row whose neighbours are `above` and
- * `below`. */
+/* Does the same to 8-bit samples, for pixels [1, n - 1) of a row. `above` and `below` are the rows
+ * next to it. */
 static void sharpen_row(uint8_t *to, const uint8_t *above, const uint8_t *at, const uint8_t *below,
                         size_t n, size_t pixel, float factor)
 {

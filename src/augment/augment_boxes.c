@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-/* The map of one axis: coordinate -> scale * coordinate + offset. The side has `size` pixels after
- * it. */
+/* How an operation moves coordinates of one axis: to scale * coordinate + offset. After the
+ * operation the side has `size` pixels. */
 struct map {
     double scale, offset;
     double size;
@@ -21,18 +21,19 @@ static void map_add(struct map *map, double scale, double offset)
     map->offset = map->offset * scale + offset;
 }
 
-/* What is done with the maps of an operation. */
+/* The functions that walk() calls for the operations. */
 struct visitor {
     void (*maps)(void *ctx, const struct map *x, const struct map *y);
-    /* A warp of a picture of that size. */
+    /* Called for a warp of a picture of height x width. */
     void (*warp)(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width);
-    /* An operation that takes boxes out, before its maps; NULL: it does not matter. */
+    /* Called for an operation that takes boxes out, before its maps. NULL: such operations are
+     * passed over. */
     void (*take_out)(void *ctx, const struct pst_op *op, const struct psti_op_sizes *sizes);
     void *ctx;
 };
 
-/* Visits the maps of the first n_ops operations, in order, and after the last operation of the
- * chain once more maps that change nothing but have the final size. */
+/* Calls the visitor for the first n_ops operations, in order. After the last operation of the
+ * chain, it calls `maps` once more with maps that change nothing and have the final size. */
 static void walk(const struct psti_chain *chain, const struct psti_draw *draw, uint32_t n_ops,
                  const struct visitor *v)
 {
@@ -92,7 +93,7 @@ static float clamp_to(double value, double size)
     return (float)(value < 0 ? 0 : value > size ? size : value);
 }
 
-/* Maps both ends of an interval, orders them again (a flip swaps them) and clamps. */
+/* Maps both ends of an interval, puts them in order (a flip swaps them), and clamps them. */
 static void map_interval(const struct map *map, float *low, float *high)
 {
     double a = *low * map->scale + map->offset, b = *high * map->scale + map->offset;
@@ -123,7 +124,8 @@ static void visit_keypoints(void *ctx, const struct map *x, const struct map *y)
     }
 }
 
-/* A box becomes the smallest upright one around its four warped corners, as in torchvision. */
+/* Replaces each box by the smallest upright box around its four warped corners, as in
+ * torchvision. */
 static void warp_boxes(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
 {
     struct points *boxes = ctx;
@@ -158,7 +160,8 @@ static bool is_taken_out(const struct pst_op *op, const struct psti_op_sizes *si
            (width < op->min_size || height < op->min_size || width * height < op->min_area);
 }
 
-/* A box that is taken out keeps its place in the array, with no area, as in torchvision. */
+/* Gives the boxes that the operation takes out no area; they keep their places in the array, as in
+ * torchvision. */
 static void take_out_boxes(void *ctx, const struct pst_op *op, const struct psti_op_sizes *sizes)
 {
     struct points *boxes = ctx;
@@ -213,7 +216,7 @@ static void visit_mirror(void *ctx, const struct map *x, const struct map *y)
 
 static void warp_mirror(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
 {
-    (void)ctx, (void)warp, (void)height, (void)width; /* rotations and shears mirror nothing */
+    (void)ctx, (void)warp, (void)height, (void)width; /* rotations and shears do not mirror */
 }
 
 bool psti_augment_chain_mirrors(const struct psti_chain *chain, const struct psti_draw *draw)
@@ -264,7 +267,8 @@ static void visit_scale(void *ctx, const struct map *x, const struct map *y)
     *area *= fabs(x->scale * y->scale);
 }
 
-/* The middle of the picture stands for all of it under a perspective. */
+/* A perspective scales differently at each place; its scale at the middle of the picture stands for
+ * all. */
 static void warp_scale(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
 {
     double *area = ctx;

@@ -27,7 +27,8 @@ struct psti_samples psti_augment_samples(const struct psti_run *run,
     return s;
 }
 
-/* Each digit of `order`, in the factorial number system, picks one of the operations left. */
+/* Returns the order number `order`. Each digit of the number, in the factorial number system, picks
+ * one of the operations left. */
 void psti_augment_jitter_order(uint32_t order, uint32_t out[4])
 {
     uint32_t left[4] = {0, 1, 2, 3}, divisor[4] = {6, 2, 1, 1};
@@ -89,7 +90,7 @@ enum color_kind { BRIGHTNESS, CONTRAST, SATURATION, HUE };
 struct color_op {
     enum color_kind kind;
     float factor;
-    float other; /* what BRIGHTNESS and CONTRAST add */
+    float other; /* for BRIGHTNESS and CONTRAST: the number that is added */
 };
 struct color_list {
     struct color_op ops[4];
@@ -109,8 +110,8 @@ static void apply(const struct psti_color_ops *ops, const struct psti_samples *s
     }
 }
 
-/* Goes through the picture once, and does the operations on some pixels after the others. Returns
- * the sum of the results' luma if `sums`, else 0. */
+/* Goes through the picture once. A few pixels at a time go through all operations. Returns the sum
+ * of the results' luma if `sums`, else 0. */
 static uint64_t go_through(const struct psti_color_ops *ops, const struct psti_samples *s,
                            const struct color_op *list, uint32_t n_list, bool sums)
 {
@@ -130,7 +131,7 @@ static uint64_t go_through(const struct psti_color_ops *ops, const struct psti_s
     return sum;
 }
 
-/* Lists the operations that change something, in their order. */
+/* Lists the operations of a ColorJitter that change something, in their drawn order. */
 static struct color_list list_of(const struct psti_samples *s, const float factors[4],
                                  uint32_t order)
 {
@@ -153,7 +154,7 @@ void psti_augment_color_jitter(const struct psti_run *run, const float factors[4
     const struct psti_color_ops *ops = &run->chain->kernels->colors;
     const struct psti_samples s = psti_augment_samples(run, picture);
     struct color_list list = list_of(&s, factors, order);
-    uint32_t before = 0; /* operations before the contrast */
+    uint32_t before = 0; /* number of operations before the contrast */
     while (before < list.n && list.ops[before].kind != CONTRAST)
         before++;
     uint32_t done = 0;

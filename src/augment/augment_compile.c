@@ -14,13 +14,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Policies and warps take the nearest pixel by default, as those of torchvision do. */
+/* Returns whether the operation's default is the nearest pixel. It is for policies and warps, as in
+ * torchvision. */
 static bool is_nearest_by_default(enum pst_op_kind kind)
 {
     return kind == PST_OP_AFFINE || psti_augment_op_is_policy(kind);
 }
 
-/* Sets the defaults of operations for detection. */
+/* Sets the defaults of the operations for object detection. */
 static void init_detection(struct pst_op *op)
 {
     static const float overlaps[] = {0, 0.1f, 0.3f, 0.5f, 0.7f, 0.9f, 1};
@@ -182,7 +183,7 @@ static const char *check_fill(const struct pst_op *op)
     return NULL;
 }
 
-/* Warps know no wider filters. */
+/* Returns what is wrong with a warp, or NULL. Warps have no filters wider than bilinear. */
 static const char *check_warp(const struct pst_op *op, bool is_mask)
 {
     if (op->interpolation != PST_INTERPOLATION_NEAREST &&
@@ -278,7 +279,8 @@ static bool may_be_inner(enum pst_op_kind kind)
            (kind >= PST_OP_INVERT && kind <= PST_OP_AUGMIX && kind != PST_OP_ERASING);
 }
 
-/* Operations that change colours, or pixels of an image alone. */
+/* Returns whether operations of that kind apply to images alone: they change colours, or pixels of
+ * an image only. */
 static bool is_for_images(enum pst_op_kind kind)
 {
     return kind == PST_OP_COLOR_JITTER || kind == PST_OP_GRAYSCALE || kind == PST_OP_NORMALIZE ||
@@ -310,7 +312,8 @@ static const char *check_sanitize(const struct pst_op *op)
     return good ? NULL : "min_size and min_area must be 0 or more";
 }
 
-/* A size that is drawn: its own parameters, and what every resize must fulfil. */
+/* Returns what is wrong with an operation that draws a size, or NULL. Checks its own parameters and
+ * those of every resize. */
 static const char *check_scales(const struct pst_op *op, bool is_mask)
 {
     const char *wrong = psti_augment_scales_problem(op);
@@ -388,7 +391,7 @@ static const char *check_op(const struct pst_op *op, const struct psti_chain_out
     return "unknown operation";
 }
 
-/* Returns what is wrong with the place of operation i among the others, or NULL. */
+/* Returns what is wrong with the place of operation i in the chain, or NULL. */
 static const char *check_place(const struct pst_op *ops, size_t n_ops, size_t i)
 {
     bool erases_after = i + 2 == n_ops && ops[i + 1].kind == PST_OP_ERASING;
@@ -444,7 +447,7 @@ static enum pst_status check_output(const struct psti_chain_output *output, stru
         return PST_OK;
     case PST_DTYPE_U8:
         if (output->is_mask && output->bits == 16)
-            break; /* different labels would become one */
+            break; /* different labels would become one: an error */
         return PST_OK;
     case PST_DTYPE_I32:
     case PST_DTYPE_I64:
@@ -453,7 +456,8 @@ static enum pst_status check_output(const struct psti_chain_output *output, stru
         return PST_OK;
     case PST_DTYPE_F16:
     case PST_DTYPE_BF16:
-        if (output->is_mask) /* labels above 2048 (F16) or 256 (BF16) would not be exact */
+        if (output->is_mask) /* floats hold large labels inexactly: above 2048 (F16) or 256
+                              * (BF16) */
             break;
         return PST_OK;
     default:
@@ -497,8 +501,8 @@ static void set_scale(struct psti_chain *chain)
     }
 }
 
-/* Numbers the operations for their random numbers (augment_draw.c). MapLabels and SanitizeBoxes
- * draw nothing and take no number. */
+/* Gives each operation the number that its random numbers depend on (augment_draw.c). MapLabels and
+ * SanitizeBoxes draw nothing and get no number. */
 static void number_ops(struct psti_chain *chain)
 {
     uint32_t n_geometric = 0, n_others = 0;
@@ -513,7 +517,7 @@ static void number_ops(struct psti_chain *chain)
 
 static bool resized_side_known(const struct pst_op *op) { return op->width != 0; }
 
-/* Returns whether the size after the operation differs from draw to draw. */
+/* Returns whether the size after operations of that kind differs from draw to draw. */
 static bool draws_size(enum pst_op_kind kind)
 {
     return kind == PST_OP_RANDOM_IOU_CROP || kind == PST_OP_RANDOM_ZOOM_OUT ||
@@ -556,8 +560,8 @@ static size_t count_labels(const struct pst_op *ops, size_t n_ops)
     return n;
 }
 
-/* Builds the tables of classes, each of `nbytes` (0: the pixels are no mask), in `memory`, and
- * forgets the caller's. */
+/* Builds the tables of classes, each of `nbytes` (0: the pixels are no mask), in `memory`. The
+ * chain no longer points to the caller's tables. */
 static void build_labels(struct psti_chain *chain, size_t nbytes, unsigned char *memory,
                          uint32_t bits)
 {
@@ -602,7 +606,7 @@ enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
     }
     for (uint32_t i = 0; i < chain->n_ops; i++) {
         if (ops[i].kind == PST_OP_LETTERBOX || ops[i].kind == PST_OP_RANDOM_ZOOM_OUT)
-            chain->ops[i].pad_mode = PST_PAD_CONSTANT; /* not a member of theirs */
+            chain->ops[i].pad_mode = PST_PAD_CONSTANT; /* these kinds have no pad_mode */
         if (ops[i].kind == PST_OP_RANDOM_RESIZED_CROP) {
             chain->log_ratio[i][0] = psti_augment_log(ops[i].ratio[0]);
             chain->log_ratio[i][1] = psti_augment_log(ops[i].ratio[1]);
@@ -636,7 +640,7 @@ size_t psti_augment_ops_sized(const struct pst_op *ops, size_t n_ops)
         switch (ops[i].kind) {
         case PST_OP_RESIZE:
             if (ops[i].width == 0)
-                break; /* only the shorter side is given */
+                break; /* only the shorter side is given, so the size depends on the image */
             return i;
         case PST_OP_CENTER_CROP:
         case PST_OP_RANDOM_CROP:

@@ -1,5 +1,5 @@
-/* augment_dice.c - the random numbers of an operation: the four of a try, or one after another,
- * uniform, normal and of the gamma distribution.
+/* augment_dice.c - the random numbers of an operation: the four numbers of a try, or numbers one
+ * after another, which may be uniform, normal or of the gamma distribution.
  *
  * In: a stream, by the rule of augment_draw.c. Out: numbers, which are the same on every machine. A
  * struct psti_dice belongs to one thread. */
@@ -38,13 +38,13 @@ uint32_t psti_augment_dice_roll(struct psti_dice *dice)
     return dice->r[--dice->left];
 }
 
-/* Within 0 to 1, neither of both. */
+/* Returns a uniform number above 0 and below 1. */
 static double roll_open(struct psti_dice *dice)
 {
     return ((double)psti_augment_dice_roll(dice) + 0.5) * 0x1p-32;
 }
 
-/* By Box and Muller. */
+/* Returns a normal number, by the method of Box and Muller. */
 static double roll_normal(struct psti_dice *dice)
 {
     double sine, cosine, radius = sqrt(-2 * psti_augment_log(roll_open(dice)));
@@ -52,8 +52,8 @@ static double roll_normal(struct psti_dice *dice)
     return radius * cosine;
 }
 
-/* A number of the gamma distribution, by Marsaglia and Tsang (2000). It gives up after many tries,
- * which happens less often than once in 2^100 samples. */
+/* Returns a number of the gamma distribution, by the method of Marsaglia and Tsang (2000). The
+ * method gives up after many tries, which happens less often than once in 2^100 samples. */
 double psti_augment_dice_gamma(struct psti_dice *dice, double shape)
 {
     double boost = 1;

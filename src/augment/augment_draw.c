@@ -46,7 +46,8 @@ static double between(const float range[2], uint32_t random)
     return range[0] + ((double)range[1] - range[0]) * psti_uniform01(random);
 }
 
-/* Rounds a half to even, as Python's round() does. 0 <= value < 2^31. */
+/* Rounds to the nearest integer, and a half to the even one, as Python's round() does. 0 <= value <
+ * 2^31. */
 static uint32_t round_even(double value)
 {
     uint32_t whole = (uint32_t)value;
@@ -54,7 +55,7 @@ static uint32_t round_even(double value)
     return whole + (part > 0.5 || (part == 0.5 && (whole & 1) != 0));
 }
 
-/* Gives the largest centred crop whose ratio is within the bounds of the operation. */
+/* Gives the largest centred crop whose aspect ratio is within the bounds of the operation. */
 static void centre_crop(const struct pst_op *op, uint32_t height, uint32_t width, uint64_t words[4])
 {
     uint32_t h = height, w = width;
@@ -137,7 +138,7 @@ static enum pst_status draw_random_crop(const struct psti_chain *chain, uint32_t
     return PST_OK;
 }
 
-/* Leaves out the inner operations of a RandomApply or RandomChoice that are not done. */
+/* Notes which inner operations of a RandomApply or RandomChoice this sample leaves out. */
 static void draw_group(const struct pst_op *op, uint32_t i_op,
                        const struct psti_number_stream *stream, struct psti_draw *draw)
 {

@@ -10,7 +10,8 @@
 
 #include <math.h>
 
-/* words: y | x << 32, height | width << 32; a height of 0 erases nothing. */
+/* The words hold y | x << 32 and height | width << 32 of the rectangle. A height of 0 erases
+ * nothing. */
 void psti_augment_erase_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                              uint32_t height, uint32_t width, uint64_t words[4])
 {
@@ -56,7 +57,8 @@ void psti_augment_erase_value(unsigned char *to, enum pst_dtype dtype, float val
     }
 }
 
-/* Normal noise by Box and Muller: try 16 + i / 2 gives numbers i and i + 1. */
+/* Returns number i of the normal noise, by Box and Muller. Try 16 + i / 2 gives the numbers i and i
+ * + 1, i even. */
 static float noise_at(const struct psti_number_stream *stream, uint64_t i)
 {
     uint32_t r[4];
@@ -67,7 +69,8 @@ static float noise_at(const struct psti_number_stream *stream, uint64_t i)
     return (float)(radius * ((i & 1) != 0 ? sine : cosine));
 }
 
-/* The rectangle in the slot: element (y, x, c) lies at y * row + x * pixel + c * channel. */
+/* The rectangle as it lies in the slot: element (y, x, c) is at y * row + x * pixel + c *
+ * channel. */
 struct rectangle {
     unsigned char *data;
     uint32_t height, width, channels;

@@ -129,7 +129,8 @@ enum pst_interpolation psti_augment_op_mask_interpolation(const struct pst_op *o
                                                       : PST_INTERPOLATION_NEAREST;
 }
 
-/* Adds an operation that follows to `out`. */
+/* Copies to `out` an operation of the chain that is followed, in the form that the following field
+ * needs. */
 static void follow(const struct pst_op *op, bool is_mask, struct pst_op *out)
 {
     *out = *op;
@@ -141,14 +142,15 @@ static void follow(const struct pst_op *op, bool is_mask, struct pst_op *out)
         out->fill[c] = op->mask_fill;
 }
 
-/* True for SanitizeBoxes before an IoU crop, whose draw depends on the boxes that it leaves. */
+/* Returns whether operation i is a SanitizeBoxes before an IoU crop, whose draw depends on the
+ * boxes that are left. */
 static bool steers_crop(const struct pst_op *ops, size_t n_ops, size_t i)
 {
     return ops[i].kind == PST_OP_SANITIZE_BOXES &&
            psti_augment_ops_need_boxes(ops + i, n_ops - i) != NULL;
 }
 
-/* A group keeps its size: what moves nothing becomes Identity in it. */
+/* A group keeps its number of operations: those in it that move nothing become Identity. */
 size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
                                struct pst_op out[PSTI_AUGMENT_MAX_OPS])
 {

@@ -26,13 +26,13 @@
 
 #include "base/bits.h"
 
-/* Returns whether operation i of a chain moves pixels: by its kind, or if it is a group, by its
- * inner operations. */
+/* Returns whether operation i of a chain moves pixels: because of its kind or, if it is a group,
+ * because of its inner operations. */
 bool psti_augment_is_geometric_at(const struct pst_op *ops, size_t n_ops, size_t i);
-#define PSTI_NOT_GEOMETRIC 0x80000000u /* in the number of an operation (augment_draw.c) */
+#define PSTI_NOT_GEOMETRIC 0x80000000u /* bit of an operation's number */
 
-/* Each of the PSTI_AUGMENT_MAX_OPS operations has 4 of a draw's words. The last words are the
- * draw's own (PSTI_DRAW_SIZE and those after it). */
+/* Each of the PSTI_AUGMENT_MAX_OPS operations owns 4 words of a draw. The last words belong to the
+ * draw as a whole (PSTI_DRAW_SIZE and those after it). */
 
 /* The largest side in pixels of every picture in a chain. */
 #define PSTI_AUGMENT_MAX_SIDE (1u << 20)
@@ -40,18 +40,19 @@ bool psti_augment_is_geometric_at(const struct pst_op *ops, size_t n_ops, size_t
 struct psti_chain {
     struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
     uint32_t n_ops;
-    uint32_t numbers[PSTI_AUGMENT_MAX_OPS]; /* of the operations' random numbers (augment_draw.c) */
+    uint32_t numbers[PSTI_AUGMENT_MAX_OPS]; /* numbers of the operations (augment_draw.c) */
     struct psti_chain_output output;        /* dtype is not 0 here */
     double log_ratio[PSTI_AUGMENT_MAX_OPS][2];
-    /* [i % PSTI_PATTERN] is for element i of an HWC row */
+    /* factors for element i of an HWC row are at [i % PSTI_PATTERN] */
     float scale[PSTI_PATTERN], offset[PSTI_PATTERN];
     float plane_scale[4][PSTI_PATTERN],
-        plane_offset[4][PSTI_PATTERN]; /* the same number for every element of a plane */
+        plane_offset[4][PSTI_PATTERN]; /* all elements of a plane have the same number */
     bool normalizes;
-    bool unfused; /* every operation runs by itself, from picture to picture; only tests set it */
+    bool unfused; /* true, only in tests: every operation runs by itself, from picture to picture */
     bool fixed;
     uint32_t fixed_height, fixed_width;
-    /* MAP_LABELS on a mask: the new class of every number of the mask's bits (augment_labels.c) */
+    /* for MAP_LABELS on a mask: the new class of every number that a pixel can have
+     * (augment_labels.c) */
     const unsigned char *labels[PSTI_AUGMENT_MAX_OPS];
     const struct psti_augment_ops *kernels;
 };
@@ -63,11 +64,12 @@ enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
                                      bool unfused, struct psti_chain **out, struct pst_error *err);
 
 /* These two give the same bits with every compiler and CPU (augment_math.c). */
-double psti_augment_log(double x); /* x > 0, finite, normal */
-double psti_augment_exp(double x); /* |x| < 700 */
-/* Sine and cosine of an angle in degrees, |degrees| < 1e6; exact at multiples of 90. */
+double psti_augment_log(double x); /* for x > 0, finite and normal */
+double psti_augment_exp(double x); /* for |x| < 700 */
+/* Gives sine and cosine of an angle in degrees, |degrees| < 1e6. They are exact at multiples of
+ * 90. */
 void psti_augment_sincos(double degrees, double *sine, double *cosine);
-/* Rounds a half to even, |v| < 2^22. */
+/* Rounds to the nearest integer, and a half to the even one; |v| < 2^22. */
 static inline float psti_augment_round(float v)
 {
     float up = v + 0x1.8p23f;
@@ -80,10 +82,12 @@ struct psti_op_sizes;
 /* Draws the geometry of operations from RANDOM_ZOOM_OUT to RANDOM_RESIZE, except LETTERBOX. */
 void psti_augment_scales_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                               uint32_t height, uint32_t width, uint64_t words[4]);
-/* Gives what these operations and LETTERBOX do with a picture of that size. */
+/* Gives what the operations RANDOM_ZOOM_OUT to RANDOM_RESIZE, LETTERBOX among them, do with a
+ * picture of that size. */
 void psti_augment_scales_sizes(const struct pst_op *op, const uint64_t words[4], uint32_t height,
                                uint32_t width, struct psti_op_sizes *sizes);
-/* Checks of these operations and of RANDOM_IOU_CROP: what is wrong, or NULL. */
+/* Returns what is wrong with one of these operations, or with a RANDOM_IOU_CROP; NULL if nothing
+ * is. */
 const char *psti_augment_scales_problem(const struct pst_op *op);
 const char *psti_augment_iou_problem(const struct pst_op *op);
 /* Draws the crop of operation i_op of a chain whose earlier operations are drawn. */
@@ -99,14 +103,14 @@ static inline bool psti_augment_iou_holds(const float box[4], uint32_t y, uint32
     return (float)x < centre_x && centre_x < (float)x + (float)width && (float)y < centre_y &&
            centre_y < (float)y + (float)height;
 }
-/* Applies the first n_ops operations to boxes, as psti_augment_chain_map_boxes does all. */
+/* Applies the first n_ops operations to boxes as psti_augment_chain_map_boxes applies all. */
 void psti_augment_boxes_before(const struct psti_chain *chain, const struct psti_draw *draw,
                                uint32_t n_ops, float *boxes, size_t n);
 
 /* Classes of masks (augment_labels.c). */
 /* Returns what is wrong with MAP_LABELS on a mask of that many bits, or NULL. */
 const char *psti_augment_labels_problem(const struct pst_op *op, uint32_t bits);
-/* Bytes of the table of all numbers. */
+/* Returns the bytes of a table of all numbers of that many bits. */
 size_t psti_augment_labels_nbytes(uint32_t bits);
 void psti_augment_labels_build(const struct pst_op *op, uint32_t bits, unsigned char *table);
 /* Maps n numbers of that many bits; `to` may be `from`. */
@@ -131,10 +135,10 @@ enum psti_step_kind {
     PSTI_STEP_LABELS
 };
 
-/* Numbers of the draw's own words. */
+/* Indices of the words of struct psti_draw.opaque that belong to the draw as a whole. */
 #define PSTI_DRAW_SIZE 60 /* opaque[60] holds source height | width << 32. */
-/* opaque[61] holds y | x << 32: the source pixels by which the first pixels of a scaled source
- * reach beyond the source. */
+/* opaque[61] holds y | x << 32: by how many source pixels the first pixels of a scaled source reach
+ * beyond the source. */
 #define PSTI_DRAW_BEYOND 61
 #define PSTI_DRAW_SKIP                                                                             \
     62 /* opaque[62] holds the number of operations that were applied before.                      \
@@ -165,13 +169,13 @@ struct psti_number_stream {
 /* Gives the stream of operation i_op. Words PSTI_DRAW_KEY to PSTI_DRAW_OWN of the draw are set. */
 struct psti_number_stream psti_augment_stream(const struct psti_chain *chain,
                                               const struct psti_draw *draw, uint32_t i_op);
-/* Random numbers one after another. Set `stream`; the rest is 0. */
+/* A source of random numbers one after another. Set `stream`, and all else to 0. */
 struct psti_dice {
     struct psti_number_stream stream;
     uint32_t try, left, r[4];
 };
 uint32_t psti_augment_dice_roll(struct psti_dice *dice);
-/* A number of the gamma distribution with that shape, above 0. */
+/* Returns a number of the gamma distribution with that shape, which is above 0. */
 double psti_augment_dice_gamma(struct psti_dice *dice, double shape);
 /* Returns whether RandomApply or RandomChoice left operation i_op out. */
 static inline bool psti_augment_is_left_out(const struct psti_draw *draw, uint32_t i_op)
@@ -186,23 +190,24 @@ struct psti_step {
     enum psti_step_kind kind;
     uint32_t i_op;
     uint32_t height, width; /* size of the result */
-    /* WINDOW: the window's top left corner in a picture of full_height x full_width. The corner may
-     * lie outside of that picture. Memory holds only the part of the picture from (base_y, base_x)
-     * on. */
+    /* WINDOW: where the window's top left corner is in a picture of full_height x full_width. The
+     * corner may lie outside of that picture. Memory holds only the part of the picture from
+     * (base_y, base_x) on. */
     int64_t y, x;
     uint32_t full_height, full_width, base_y, base_x;
     bool flip_y, flip_x; /* FLIP: the sides that are mirrored */
-    /* JITTER: brightness, contrast, saturation, hue. SOLARIZE: [0] is the threshold, 0..255.
-     * SHARPEN: [0] is the factor. BLUR: [0] is sigma in pixels. */
+    /* By kind of step. JITTER: brightness, contrast, saturation, hue. SOLARIZE: [0] is the
+     * threshold, 0..255. SHARPEN: [0] is the factor. BLUR: [0] is sigma in pixels. */
     float factors[4];
-    /* JITTER: 0..23, which of the 24 orders the four operations have. POSTERIZE: bits to keep. */
+    /* JITTER: number of the order of the four operations, 0..23. POSTERIZE: bits to keep. */
     uint32_t order;
-    struct psti_warp warp; /* WARP */
+    struct psti_warp warp; /* for WARP */
     struct psti_number_stream
-        stream; /* WARP (elastic), AUGMIX: random numbers for pixels and chains */
+        stream; /* WARP (elastic): numbers for pixels; AUGMIX: for chains */
 };
 
-/* The part of the finished picture that RandomErasing overwrites; height 0: none. */
+/* The rectangle of the finished picture that RandomErasing overwrites. A height of 0 overwrites
+ * nothing. */
 struct psti_erase {
     uint32_t i_op;
     uint32_t y, x, height, width;
@@ -218,18 +223,20 @@ struct psti_front {
     bool no_antialias;
     bool mirror_y, mirror_x; /* a flip came before the resize, whose tables are mirrored for it */
     uint32_t to_height, to_width;                             /* size of the resize's result */
-    uint32_t window_y, window_x, window_height, window_width; /* part of the resize's result */
+    uint32_t window_y, window_x, window_height, window_width; /* the part of it that is used */
     bool flip_y, flip_x;
-    uint32_t labels; /* number of the MAP_LABELS that is done on finished rows, + 1; 0: none */
+    uint32_t labels; /* 1 + the number of the MAP_LABELS that is done on finished rows; 0: none
+                      * is */
 };
 
 struct psti_augment_plan {
     uint32_t source_height, source_width;
     struct psti_front front;
-    /* the source comes at 1 / 2^scale_log2 of its size, and the region is of this small picture */
+    /* The source is delivered at 1 / 2^scale_log2 of its size, and the region is one of this small
+     * picture. */
     uint32_t scale_log2;
-    uint32_t origin_y, origin_x; /* pixel of the source as it comes in which the crop begins */
-    uint32_t lead_y, lead_x; /* part of that pixel before the crop, in source pixels of full size */
+    uint32_t origin_y, origin_x; /* pixel of the delivered source in which the crop begins */
+    uint32_t lead_y, lead_x; /* part of that pixel before the crop, in full-size source pixels */
     uint32_t region_y, region_x, region_height, region_width;
     struct psti_step steps[3 * PSTI_AUGMENT_MAX_OPS];
     uint32_t n_steps;
@@ -263,9 +270,10 @@ struct psti_axis_side {
     uint32_t n_from, n_to;
     enum pst_interpolation interpolation;
     bool no_antialias;
-    uint32_t scale_log2; /* the source comes at 1 / 2^scale_log2 of its size; 0 for nearest */
-    /* for a scaled source: part of the first pixel before the side, in source pixels of full size
-     */
+    uint32_t scale_log2; /* the source is delivered at 1 / 2^scale_log2 of its size; 0 for
+                          * nearest */
+    /* for a scaled source: the part of the first pixel that lies before the side, in source pixels
+     * of full size */
     uint32_t lead;
 };
 /* Returns side y or side x of the front's resize. */
@@ -283,11 +291,11 @@ struct psti_axis_spec {
     bool mirror;       /* the source runs backwards; false if the source is scaled */
     bool flip;         /* the outputs run backwards */
     uint32_t begin, n; /* first output wanted, and number of outputs */
-    uint32_t origin;   /* source pixel that becomes pixel 0 */
+    uint32_t origin;   /* number of the source pixel that becomes pixel 0 */
     uint32_t n_source; /* number of source pixels from `origin` on */
-    uint32_t channels; /* 0: the axis is of rows, not of pixels */
+    uint32_t channels; /* channels of a pixel; 0: the axis counts rows */
     uint32_t bits;
-    bool sweeps; /* safe outputs leave space for the loads of a sweep */
+    bool sweeps; /* true if safe outputs must leave space for the loads of a sweep */
 };
 /* Returns the largest number of taps of any output, without padding. */
 uint32_t psti_augment_axis_max_taps(const struct psti_axis_spec *spec);
@@ -310,30 +318,31 @@ size_t psti_augment_sweep_nbytes(const struct psti_axis_spec *spec);
  * the window before. */
 void psti_augment_sweep_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
                               void *memory, struct psti_sweep *sweep);
-/* Returns whether picks can be made of the axis at all. */
+/* Returns whether picks can be made of the axis; psti_augment_picks_build may still refuse. */
 bool psti_augment_picks_suit(const struct psti_axis_spec *spec);
 size_t psti_augment_picks_nbytes(const struct psti_axis_spec *spec);
 /* Builds the picks of the axis in memory that is aligned to 64. Returns false if the windows of
  * neighbours are too far apart. */
 bool psti_augment_picks_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
                               void *memory, struct psti_picks *picks);
-/* The same for quads. */
+/* These functions do the same for quads. */
 bool psti_augment_quads_suit(const struct psti_axis_spec *spec);
 size_t psti_augment_quads_nbytes(const struct psti_axis_spec *spec);
 bool psti_augment_quads_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
                               void *memory, struct psti_quads *quads);
 
-/* Takes a finished row of a resample. */
+/* The type of functions that take finished row `i` of a resample. */
 typedef void (*psti_emit)(struct psti_run *run, uint32_t i, const unsigned char *row);
-/* Returns the memory in which finished row `i` belongs as it is. */
+/* The type of functions that return the memory to which finished row `i` is written without further
+ * work. */
 typedef unsigned char *(*psti_place)(struct psti_run *run, uint32_t i);
 
 /* The ways of the horizontal pass. */
 enum psti_x_way {
-    PSTI_X_NONE, /* rows are taken as they are */
+    PSTI_X_NONE, /* rows stay as they are */
     PSTI_X_NEAREST,
-    PSTI_X_WIDE,    /* 16-bit samples */
-    PSTI_X_WINDOWS, /* window by window */
+    PSTI_X_WIDE,    /* filters of 16-bit samples */
+    PSTI_X_WINDOWS, /* filters, window by window */
     PSTI_X_SWEEP,
     PSTI_X_PICKS,
     PSTI_X_QUADS
@@ -341,14 +350,14 @@ enum psti_x_way {
 
 struct psti_resample {
     struct psti_axis x, y;
-    struct psti_sweep sweep; /* of axis x, if x_way is PSTI_X_SWEEP */
-    struct psti_picks picks; /* if it is PSTI_X_PICKS */
-    struct psti_quads quads; /* if it is PSTI_X_QUADS */
+    struct psti_sweep sweep; /* set if x_way is PSTI_X_SWEEP */
+    struct psti_picks picks; /* set if x_way is PSTI_X_PICKS */
+    struct psti_quads quads; /* set if x_way is PSTI_X_QUADS */
     enum psti_x_way x_way;
     const void **row_pointers; /* the ring's rows that one output row is made from */
-    uint32_t ring_rows;        /* a power of two */
+    uint32_t ring_rows;        /* rows of the ring, a power of two */
     size_t ring_row_nbytes;
-    uint32_t n_in; /* source rows */
+    uint32_t n_in; /* number of source rows */
     uint32_t next_in, next_out;
     uint32_t tail_begin, tail_pixels;
     size_t tail_row_nbytes;
@@ -362,16 +371,17 @@ struct psti_run {
     /* memory of psti_augment_run_hold; each sample cuts its buffers from the front of it */
     unsigned char *block;
     size_t block_nbytes, block_used;
-    const struct psti_chain *chain; /* chain of the sample under way */
+    const struct psti_chain *chain; /* the chain of the sample that is being made */
     struct psti_augment_plan plan;
     struct psti_target target;
     struct psti_resample resample;
-    struct psti_picture picture; /* the picture that receives the front's rows if there are steps */
+    struct psti_picture picture; /* receives the rows of the front if steps follow */
     uint32_t pixel_nbytes;
     uint32_t next_row;
-    bool flip_rows; /* the emit function must mirror the rows, because the resample did not */
+    bool flip_rows; /* true if the emit function must mirror the rows, because the resample did
+                     * not */
     bool running;
-    bool streams; /* stores may stream past the caches; psti_augment_store_end ends them */
+    bool streams; /* true if stores bypass the caches; psti_augment_store_end then ends them */
 };
 
 /* Prepares run->resample for the axes of the two specs. They also say how many rows and columns the
@@ -399,7 +409,7 @@ void psti_augment_jitter_order(uint32_t order, uint32_t out[4]);
 enum pst_status psti_augment_step_run(struct psti_run *run, const struct psti_step *step,
                                       struct pst_error *err);
 
-/* A picture's samples, of 8 or 16 bits. */
+/* The samples of a picture, of 8 or 16 bits. */
 struct psti_samples {
     unsigned char *data;
     size_t n_pixels;
@@ -413,7 +423,7 @@ static inline float psti_samples_get(const struct psti_samples *s, size_t i)
 {
     return s->wide ? (float)psti_load_u16(s->data + 2 * i) : (float)s->data[i];
 }
-/* Stores a value as sample i, clamped to the range of samples and truncated. */
+/* Stores a value as sample i: clamps it to the range of samples and cuts its fraction off. */
 static inline void psti_samples_put(const struct psti_samples *s, size_t i, float value)
 {
     value = value < 0 ? 0 : value > s->most ? s->most : value;
@@ -422,7 +432,7 @@ static inline void psti_samples_put(const struct psti_samples *s, size_t i, floa
     else
         s->data[i] = (unsigned char)value;
 }
-/* Replaces each colour of 8 bits by table[c][colour], c being its channel. */
+/* Replaces each 8-bit colour by table[c][colour], where c is its channel. */
 void psti_augment_apply_tables(const struct psti_samples *s, const uint8_t table[3][256]);
 
 /* Operations on tones (augment_tone.c), which change the picture in place. */
@@ -438,19 +448,19 @@ void psti_augment_blur_taps(float *taps, uint32_t n, float sigma);
 enum pst_status psti_augment_sharpen(struct psti_run *run, float factor, struct pst_error *err);
 enum pst_status psti_augment_blur(struct psti_run *run, const struct pst_op *op, float sigma,
                                   struct pst_error *err);
-/* Blurs a plane of height x width floats, in place, as psti_augment_blur does. taps: numbers of
- * taps for x and y, odd. */
+/* Blurs a plane of height x width floats in place, as psti_augment_blur does. `taps` holds the
+ * numbers of taps for x and y, which are odd. */
 enum pst_status psti_augment_blur_plane(struct psti_run *run, float *plane, uint32_t height,
                                         uint32_t width, const uint32_t taps[2],
                                         const float sigma[2], struct pst_error *err);
 
-/* Warps (augment_warp.c). An affine map in torchvision's terms. */
+/* Warps (augment_warp.c). The numbers of an affine map, as torchvision names them. */
 struct psti_affine {
     double degrees;            /* clockwise */
     double x, y;               /* translation in pixels */
-    double scale;              /* above 0 */
-    double tan_x, degrees_y;   /* shear: tangent along x, degrees along y */
-    double center_x, center_y; /* relative to the middle of the picture */
+    double scale;              /* scale factor, above 0 */
+    double tan_x, degrees_y;   /* shear: tangent along x, angle along y */
+    double center_x, center_y; /* centre, relative to the middle of the picture */
 };
 void psti_augment_warp_affine(struct psti_warp *warp, const struct psti_affine *affine);
 /* Gives the warp of operation i_op, drawn into `words`. Returns false if it changes nothing. */
@@ -458,8 +468,8 @@ bool psti_augment_warp_of(const struct pst_op *op, const uint64_t words[4], uint
                           uint32_t width, struct psti_warp *warp);
 void psti_augment_warp_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                             uint32_t height, uint32_t width, uint64_t words[4]);
-/* Gives the inverse of the warp's map, up to a factor: source into output, both counted from the
- * middle of the picture. Not for elastic warps. */
+/* Gives the inverse of the warp's map, up to a factor. It maps the source to the output; both count
+ * from the middle of the picture. Not for elastic warps. */
 void psti_augment_warp_inverse(const struct psti_warp *warp, double inverse[9]);
 /* Maps a point of the source, in pixels, to where the warp shows it. Not for elastic warps. */
 void psti_augment_warp_point(const struct psti_warp *warp, uint32_t height, uint32_t width,
@@ -468,13 +478,15 @@ enum pst_status psti_augment_warp_run(struct psti_run *run, const struct psti_st
                                       struct pst_error *err);
 
 /* Policies (augment_policy.c): chains of steps that a sample's numbers choose. */
-enum { PSTI_POLICY_MAX_STEPS = 2 }; /* of RandAugment, TrivialAugment and AutoAugment */
-/* Gives the steps of such a policy on a picture of that size, and returns their number. */
+enum { PSTI_POLICY_MAX_STEPS = 2 }; /* the most steps of RandAugment, TrivialAugment and
+                                     * AutoAugment */
+/* Gives the steps of a policy other than AugMix on a picture of that size, and returns their
+ * number. */
 uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_number_stream *stream,
                                    uint32_t height, uint32_t width, uint32_t i_op,
                                    struct psti_step steps[PSTI_POLICY_MAX_STEPS]);
-/* Gives the next step of a chain of AugMix, whose size and i_op are set. Returns false if it
- * changes nothing. */
+/* Gives the next step of a chain of AugMix. The caller has set the size and i_op of the step.
+ * Returns false if the step changes nothing. */
 bool psti_augment_augmix_step(const struct pst_op *op, struct psti_dice *dice,
                               struct psti_step *step);
 /* Does the step of AugMix on run->picture (augment_augmix.c). */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum { ROUNDS = 100, TRIALS_MAX = 1000 };
-/* Boxes that are compared with crops, at most, in one draw: less than a second. */
+/* The most comparisons of boxes with crops in one draw. They take less than a second. */
 #define TESTS_MAX (UINT64_C(1) << 28)
 
 const char *psti_augment_iou_problem(const struct pst_op *op)
@@ -53,7 +53,8 @@ static double overlap_of(const float box[4], const struct crop *crop)
 
 static bool has_area(const float box[4]) { return box[2] > box[0] && box[3] > box[1]; }
 
-/* Returns whether the crop holds the centre of a box, and overlaps with one of these enough. */
+/* Returns whether the crop holds the centre of a box, and overlaps enough with a box whose centre
+ * it holds. */
 static bool suits(const float *boxes, size_t n, const struct crop *crop, float overlap)
 {
     for (size_t i = 0; i < n; i++) {

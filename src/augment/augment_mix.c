@@ -28,8 +28,8 @@ const char *psti_augment_mix_problem(const struct pst_mix *mix)
     return mix->alpha > 0 && mix->alpha <= 1e6f ? NULL : "alpha must be above 0";
 }
 
-/* The rectangle has the share 1 - lambda of the area, and its middle anywhere; the picture cuts it.
- */
+/* Draws the rectangle of a CutMix: its area is the share 1 - lambda of the picture's, and its
+ * middle is anywhere. The part outside of the picture is cut off. */
 static void draw_rectangle(struct psti_dice *dice, uint32_t height, uint32_t width,
                            struct pst_batch_mix *mix)
 {
@@ -62,7 +62,7 @@ void psti_augment_mix_draw(const struct pst_mix *ways, uint32_t n, uint64_t seed
         draw_rectangle(&dice, height, width, mix);
 }
 
-/* The point on one axis. The picture is the middle half of the canvas. */
+/* Draws the point of a mosaic on one axis. The picture is the middle half of the canvas. */
 static uint32_t draw_point(const struct pst_mix *way, uint32_t random, uint32_t size)
 {
     bool given = way->centre[1] > 0;
@@ -95,7 +95,7 @@ static float f32_from_f16(uint16_t half)
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
     float value;
     memcpy(&value, &rest, sizeof value);
-    value *= 0x1p112f; /* the exponent of floats begins 112 lower; subnormals become normal */
+    value *= 0x1p112f; /* a float's exponent begins 112 lower; subnormals become normal */
     if (rest >= 0x7c00u << 13)
         rest |= 0x7f800000;
     else
@@ -113,7 +113,7 @@ static float f32_from_bf16(uint16_t value)
     return whole;
 }
 
-/* to = keep * to + (1 - keep) * from, element by element; integers are rounded. */
+/* Sets to[i] = keep * to[i] + (1 - keep) * from[i] for all elements. Integers are rounded. */
 static void blend_f32(float *restrict to, const float *restrict from, size_t n, float keep)
 {
     float give = 1 - keep;
@@ -180,7 +180,7 @@ static void blend(enum pst_dtype dtype, void *to, const void *from, size_t nbyte
     }
 }
 
-/* Mixes the same `nbytes` <= PIECE bytes of all rows: `at` is that of row 0. */
+/* Mixes the same piece of all rows: `nbytes` <= PIECE bytes. `at` is the piece of row 0. */
 static void mix_piece(const struct psti_mix_images *images, const struct pst_batch_mix *mix,
                       unsigned char *at, size_t row_nbytes, size_t nbytes)
 {

@@ -8,7 +8,7 @@
 
 enum {
     LANES = PSTI_PICK_LANES,
-    LEAST_LANES = 6, /* with fewer lanes in use, window by window is as fast */
+    LEAST_LANES = 6, /* with fewer lanes in use, filtering window by window is as fast */
     REACH = 128      /* bytes that a vector's windows may span */
 };
 
@@ -32,7 +32,7 @@ size_t psti_augment_picks_nbytes(const struct psti_axis_spec *spec)
            (sizeof(struct psti_pick) + most_steps(spec) * sizeof(uint32_t) * LANES);
 }
 
-/* Bytes of a source row: those of the windows of outputs first..last. */
+/* The bytes of a source row that the windows of the outputs first..last read. */
 struct span {
     uint64_t begin, end;
 };
@@ -64,7 +64,7 @@ static uint64_t widest_span(const struct psti_axis *axis, uint32_t channels, uin
 
 static uint64_t mask_of(uint64_t n) { return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1; }
 
-/* Fills the vector of the lanes first..last. */
+/* Makes the vector whose lanes are the lanes first..last of all. */
 static void make_vector(const struct psti_axis *axis, uint32_t channels, uint64_t row_nbytes,
                         uint32_t first, uint32_t last, struct psti_pick *to)
 {
@@ -84,7 +84,7 @@ static void make_vector(const struct psti_axis *axis, uint32_t channels, uint64_
     }
 }
 
-/* Returns the number of pairs of taps of the longest window. */
+/* Returns the number of steps: half the number of taps of the longest window, rounded up. */
 static uint32_t steps_of(const struct psti_axis *axis)
 {
     uint32_t most = 1;
@@ -163,8 +163,8 @@ size_t psti_augment_quads_nbytes(const struct psti_axis_spec *spec)
             most_steps(spec) * sizeof(uint32_t) * PSTI_QUAD_LANES);
 }
 
-/* Fills the four lanes from `first` on, or those that there are. Returns false if their windows do
- * not lie within QUAD_REACH bytes. */
+/* Makes a quad of the four lanes from `first` on, or of those of them that exist. Returns false if
+ * their windows do not lie within QUAD_REACH bytes. */
 static bool make_quad(const struct psti_axis *axis, uint32_t channels, uint64_t row_nbytes,
                       uint32_t first, uint32_t index[QUAD], uint64_t *at)
 {

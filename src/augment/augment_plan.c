@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* The plan while it grows. */
+/* A plan while operations are added to it. */
 struct growth {
     const struct psti_chain *chain;
     struct psti_augment_plan *plan;
@@ -116,7 +116,7 @@ static void grow_resize(struct growth *g, const struct psti_op_sizes *sizes, uin
     g->height = sizes->to_height;
     g->width = sizes->to_width;
     if (!changes)
-        return; /* every filter would give the same picture again */
+        return; /* the size stays, and every filter would give the same picture */
     if (!fits) {
         add_step(g, PSTI_STEP_RESIZE, i_op);
         return;
@@ -145,7 +145,8 @@ static void grow_flip(struct growth *g, const struct psti_op_sizes *sizes, uint3
     last->flip_x ^= sizes->flip_x;
 }
 
-/* Classes can be mapped after crops, flips and nearest resizes as well as before them. */
+/* Takes a map of classes into the front if it can. Classes can be mapped after crops, flips and
+ * nearest resizes as well as before them. */
 static void grow_labels(struct growth *g, uint32_t i_op)
 {
     if (g->chain->labels[i_op] == NULL)
@@ -190,7 +191,7 @@ static void grow_erasing(struct growth *g, const struct psti_draw *draw, uint32_
     };
 }
 
-/* Adds the step of an operation on colours that is done. */
+/* Adds the step of a colour operation that the draw has chosen to do. */
 static void grow_color(struct growth *g, const uint64_t words[4], uint32_t i_op)
 {
     static const struct {
@@ -279,8 +280,8 @@ struct psti_axis_side psti_augment_front_side(const struct psti_augment_plan *pl
     return side;
 }
 
-/* Gives the pixels [*begin, *end) that one axis of the front's window reads. They count from the
- * crop's first pixel in the source as it comes. */
+/* Gives the pixels [*begin, *end) that the front's window reads on one axis. They count from the
+ * pixel of the delivered source in which the crop begins. */
 static void source_range(const struct psti_augment_plan *plan, bool is_y, uint32_t *begin,
                          uint32_t *end)
 {
@@ -300,9 +301,9 @@ static void source_range(const struct psti_augment_plan *plan, bool is_y, uint32
     }
 }
 
-/* Places the crop on the grid of a source that comes at 1 / 2^scale_log2 of its size. The crop's
- * ends may lie at different places within a pixel of that grid. So filters at one end are no mirror
- * image of those at the other end, and no table may be mirrored. */
+/* Places the crop on the grid of a source that is delivered at 1 / 2^scale_log2 of its size. The
+ * two ends of the crop may lie at different places within a pixel of that grid. So filters at one
+ * end are no mirror image of those at the other end, and no table may be mirrored. */
 static void scale_front(const struct psti_draw *draw, struct psti_augment_plan *plan)
 {
     struct psti_front *front = &plan->front;

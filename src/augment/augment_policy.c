@@ -35,10 +35,10 @@ enum name {
     INVERT
 };
 
-/* How strong operations are at the highest magnitude. */
+/* The ranges of the operations' parameters: the values at the highest magnitude. */
 struct space {
     double shear;              /* tangent */
-    double shift_share, shift; /* of the side, and pixels */
+    double shift_share, shift; /* shift as a share of the side, and in pixels */
     double degrees, factor;    /* factors are 1 - factor to 1 + factor */
     int bits, bits_less;       /* posterising keeps from `bits` to bits - bits_less */
 };
@@ -46,7 +46,7 @@ static const struct space usual = {0.3, 150.0 / 331.0, 0, 30, 0.9, 8, 4};
 static const struct space wide = {0.99, 0, 32, 135, 0.99, 8, 6};
 static const struct space augmix = {0.3, 1.0 / 3.0, 0, 30, 0.9, 4, 4};
 
-/* Rounds a half to even. */
+/* Rounds to the nearest integer, and a half to the even one. */
 static int round_even(double v) { return (int)rint(v); }
 
 static void set_warp(const struct pst_op *op, struct psti_step *step, const struct psti_affine *map)
@@ -56,7 +56,8 @@ static void set_warp(const struct pst_op *op, struct psti_step *step, const stru
     psti_augment_warp_affine(&step->warp, map);
 }
 
-/* The angle of a tangent, |tangent| <= 1, by halving twice and the series of the arcus tangens. */
+/* Returns the angle of a tangent, |tangent| <= 1, in degrees. Halves the angle twice, and sums the
+ * series of the arcus tangens. */
 static double degrees_of(double tangent)
 {
     double t = tangent, sum = 0;
@@ -67,7 +68,8 @@ static double degrees_of(double tangent)
     return 4 * sum * t * (180 / 3.14159265358979323846);
 }
 
-/* Translations are cut to whole pixels, shears keep the top left corner. */
+/* Sets the step of a geometric operation. Translations are cut to whole pixels, and shears leave
+ * the top left corner in its place. */
 static void set_geometry(const struct pst_op *op, const struct space *space, enum name name,
                          double level, struct psti_step *step)
 {
@@ -106,8 +108,9 @@ static void set_factor(struct psti_step *step, enum name name, double factor)
     step->factors[i] = (float)factor;
 }
 
-/* Makes the step of an operation at magnitude `i` of n. `negative` counts for operations that have
- * a sign. Returns false if it changes nothing. The step's size is set. */
+/* Makes the step of an operation at magnitude `i` of n. `negative` matters only to operations that
+ * have a sign. Returns false if the step changes nothing. The caller has set the size of the
+ * step. */
 static bool set_step(const struct pst_op *op, const struct space *space, enum name name, uint32_t i,
                      uint32_t n, bool negative, struct psti_step *step)
 {
@@ -149,7 +152,7 @@ static bool set_step(const struct pst_op *op, const struct space *space, enum na
     return false;
 }
 
-/* One operation of a pair of AutoAugment: done with probability tenths / 10. */
+/* One operation of a pair of AutoAugment, which is done with the probability tenths / 10. */
 struct rule {
     unsigned char name, tenths, magnitude;
 };
@@ -205,7 +208,8 @@ static const struct rule auto_pairs[3][N_PAIRS][2] = {
         },
 };
 
-/* torchvision: a magnitude is negative if a number from 0 to 1 is at most a half. */
+/* Returns whether a magnitude is negative: as in torchvision, if a number from 0 to 1 is at most a
+ * half. */
 static bool is_negative(uint32_t random) { return random < 0x80000000u; }
 
 static uint32_t auto_steps(const struct pst_op *op, const struct psti_number_stream *stream,

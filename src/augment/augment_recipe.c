@@ -26,7 +26,7 @@ void psti_augment_chain_finish(const struct psti_chain *chain, struct psti_recip
     memcpy(finish->offset, chain->offset, chain->output.channels * sizeof chain->offset[0]);
 }
 
-/* The tables made so far. */
+/* The steps and tables of a recipe that have been made so far. */
 struct shelf {
     const struct psti_chain *chain;
     unsigned char *memory; /* NULL: the tables are only measured */
@@ -98,7 +98,7 @@ static void lay_window(const struct psti_chain *chain, const struct psti_step *f
     psti_augment_fill(chain, op, step->fill);
 }
 
-/* A change of colours, as augment_tone.c has it. */
+/* Adds a change of colours as augment_tone.c describes it. */
 static void lay_change(const struct psti_chain *chain, const struct psti_step *from,
                        struct psti_recipe_step *step)
 {

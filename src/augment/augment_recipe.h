@@ -27,11 +27,12 @@ void psti_augment_chain_finish(const struct psti_chain *chain, struct psti_recip
  * pixel[start[i] + k]) >> precision, clamped, where half = 1 << (precision - 1). The horizontal
  * filter comes first, then the vertical one. The pixels between them have the picture's bits. */
 struct psti_recipe_axis {
-    uint32_t n; /* outputs */
-    /* weights per output, an even number; weights after an output's taps are zero */
+    uint32_t n; /* number of outputs */
+    /* Number of weights for each output, which is even. The weights after an output's taps are
+     * zero. */
     uint32_t stride;
     uint32_t max_taps; /* largest number of taps of any output */
-    /* bits of the fraction; 0: output i is pixel start[i], and there are no weights */
+    /* Bits of the weights' fraction. 0: output i is pixel start[i], and there are no weights. */
     uint32_t precision;
     /* offsets in the tables, aligned to 64. `start` and `taps` are u32 [n]; `weights` are i16
      * [n][stride], or i32 [n][stride] for 16-bit samples. */
@@ -44,12 +45,12 @@ enum psti_recipe_kind {
     PSTI_RECIPE_FLIP,
     PSTI_RECIPE_JITTER,
     PSTI_RECIPE_GRAY,
-    PSTI_RECIPE_CHANGE,       /* augment_tone.c */
-    PSTI_RECIPE_AUTOCONTRAST, /* the same */
-    PSTI_RECIPE_EQUALIZE,     /* the same */
-    PSTI_RECIPE_SHARPEN,      /* augment_blur.c: by factors[0] */
-    PSTI_RECIPE_BLUR,         /* the same */
-    PSTI_RECIPE_MAP           /* augment_warp.c */
+    PSTI_RECIPE_CHANGE,       /* as in augment_tone.c */
+    PSTI_RECIPE_AUTOCONTRAST, /* as in augment_tone.c */
+    PSTI_RECIPE_EQUALIZE,     /* as in augment_tone.c */
+    PSTI_RECIPE_SHARPEN,      /* as in augment_blur.c, by factors[0] */
+    PSTI_RECIPE_BLUR,         /* as in augment_blur.c */
+    PSTI_RECIPE_MAP           /* as in augment_warp.c */
 };
 
 struct psti_recipe_step {
@@ -73,19 +74,20 @@ struct psti_recipe_step {
     /* CHANGE: each colour v of at least `least` becomes (v ^ flip) & mask. */
     float least;
     uint16_t flip, mask;
-    /* BLUR: offsets of the taps in the tables, f32, aligned to 64, and their odd numbers. */
+    /* BLUR: offsets of the taps (f32, aligned to 64) in the tables, and their odd numbers. */
     size_t taps_y, taps_x;
     uint32_t n_taps_y, n_taps_x;
-    /* MAP: struct psti_warp's m. Outside of the picture it shows `fill`. */
+    /* MAP: m of struct psti_warp. Places outside of the picture show `fill`. */
     double map[8];
-    bool nearest; /* else bilinear */
+    bool nearest; /* true: the nearest pixel; false: bilinear */
     bool blends;  /* a bilinear result is blended with `fill` by the share of pixels inside */
 };
 
-/* Rectangle of the finished picture that RandomErasing overwrites. Height 0: none. */
+/* The rectangle of the finished picture that RandomErasing overwrites. A height of 0 overwrites
+ * nothing. */
 struct psti_recipe_erase {
     uint32_t y, x, height, width;
-    uint32_t elements[4]; /* bits of the slot's element for each channel */
+    uint32_t elements[4]; /* for each channel the bits of the slot's element */
 };
 
 /* One step for the front and at most three steps for each of 15 operations. */
@@ -94,11 +96,11 @@ struct psti_recipe_erase {
 struct psti_recipe {
     uint32_t region_height, region_width; /* size of the picture that comes in */
     uint32_t height, width;               /* size of the finished picture */
-    /* NULL, or the name of an operation that the draw does and a recipe cannot describe: the recipe
-     * is not whole then */
+    /* NULL, or the name of an operation of the draw that a recipe cannot describe. The recipe is
+     * incomplete then. */
     const char *other;
     struct psti_recipe_erase erase;
-    size_t tables_nbytes; /* a multiple of 64 */
+    size_t tables_nbytes; /* bytes of all tables, a multiple of 64 */
     uint32_t n_steps;
     struct psti_recipe_step steps[PSTI_RECIPE_MAX_STEPS];
 };

@@ -14,9 +14,8 @@
 static uint32_t channels_of(const struct psti_run *run) { return run->chain->output.channels; }
 static uint32_t bits_of(const struct psti_run *run) { return run->chain->output.bits; }
 
-/* Finds the tail of a source row, which begins with the first pixel that an unsafe output reads.
- * tail_x copies the tails to padded memory, because the windows of these outputs do not lie within
- * the row. */
+/* Finds the tail of a source row. It begins with the first pixel that an unsafe output reads. The
+ * windows of unsafe outputs do not lie within the row, so tail_x copies tails to padded memory. */
 static void find_tail(struct psti_resample *r, uint32_t n_source)
 {
     uint32_t begin = n_source;

@@ -8,7 +8,8 @@
 
 #include "base/fail.h"
 
-/* Takes a row of the front. Stores it in the slot, or in run->picture if there are steps. */
+/* Takes a finished row of the front, and stores it in the slot or, if steps follow, in
+ * run->picture. */
 static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *row)
 {
     const struct psti_front *front = &run->plan.front;
@@ -32,7 +33,7 @@ static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *ro
     memcpy(to, row, picture->row_nbytes);
 }
 
-/* The place of a row of bytes that need no work, in the slot. */
+/* Returns the place in the slot of a row of bytes that need no work. */
 static unsigned char *front_place(struct psti_run *run, uint32_t i)
 {
     const struct psti_front *front = &run->plan.front;
@@ -40,7 +41,7 @@ static unsigned char *front_place(struct psti_run *run, uint32_t i)
     return (unsigned char *)run->target.data + at * run->target.row_nbytes;
 }
 
-/* Returns whether the samples of a finished row are those of the slot, in the same order. */
+/* Returns whether the samples of a finished row go to the slot unchanged and in the same order. */
 static bool is_plain(const struct psti_chain *chain)
 {
     const struct psti_chain_output *output = &chain->output;

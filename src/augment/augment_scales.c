@@ -2,8 +2,8 @@
  *
  * In: an operation, its random numbers, the size of the picture. Out: the size or the padding, as
  * words of the draw, and from these the geometry. Pure, any thread. The arithmetic is
- * torchvision's: float32 where its factor is a tensor, double where it is a number of Python;
- * products are cut off as int() does. */
+ * torchvision's: float32 where torchvision's factor is a tensor, double where it is a number of
+ * Python. The fractions of products are cut off, as int() does. */
 #include "augment/augment_int.h"
 #include "augment/augment_sizes.h"
 
@@ -83,8 +83,8 @@ const char *psti_augment_scales_problem(const struct pst_op *op)
 /* Draws
  * --------------------------------------------------------------------------------------------- */
 
-/* Cuts a side off to whole pixels. A side that is too large becomes one pixel more than is allowed,
- * which the caller of the draw refuses. */
+/* Cuts the fraction of a side off. A side that is too large becomes one pixel more than is allowed,
+ * so that the caller refuses it. */
 static uint32_t whole_side(double side)
 {
     double most = (double)PSTI_AUGMENT_MAX_SIDE + 1;
@@ -171,7 +171,8 @@ void psti_augment_scales_draw(const struct pst_op *op, const struct psti_number_
 /* Geometry
  * --------------------------------------------------------------------------------------------- */
 
-/* Rounds a side half to even, as YOLO's round() does, to 1 to `most`. */
+/* Rounds a side to the nearest integer in 1..most, and a half to the even one, as YOLO's round()
+ * does. */
 static uint32_t fitted_side(double side, uint32_t most)
 {
     double rounded = nearbyint(side);

@@ -8,7 +8,7 @@ enum psti_buffer_kind {
     PSTI_BUFFER_AXIS_X,
     PSTI_BUFFER_AXIS_Y,
     PSTI_BUFFER_RING, /* rows after the horizontal pass */
-    PSTI_BUFFER_TAIL, /* right ends of source rows, padded */
+    PSTI_BUFFER_TAIL, /* padded copies of the right ends of source rows */
     PSTI_BUFFER_ROW,  /* one row after the vertical pass */
     PSTI_BUFFER_FLIPPED,
     PSTI_BUFFER_PLANES,
@@ -17,7 +17,7 @@ enum psti_buffer_kind {
     PSTI_BUFFER_MAP,
     PSTI_BUFFER_BLUR,   /* rows of a blur, and its weights */
     PSTI_BUFFER_SHIFTS, /* displacements of an elastic warp */
-    PSTI_BUFFER_MIX,    /* AugMix: the picture before it, and the sum */
+    PSTI_BUFFER_MIX,    /* AugMix: the picture before it, and the sum of pictures */
     PSTI_BUFFER_LABELS, /* a row of mapped classes */
     PSTI_BUFFERS
 };
@@ -36,7 +36,7 @@ struct psti_picture {
 
 #define PSTI_SLACK 64 /* bytes after a scratch row that kernels may write or read */
 
-/* Gives back what the sample before has cut from the block. */
+/* Gives back all memory that the sample before has cut from the block. */
 void psti_augment_run_forget(struct psti_run *run);
 /* Makes the buffer at least nbytes long. Its contents are lost if it grows. */
 enum pst_status psti_augment_run_reserve(struct psti_run *run, enum psti_buffer_kind kind,

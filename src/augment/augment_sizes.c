@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* Halves and rounds a half to even, as torchvision's int(round((larger - smaller) / 2.0)) does. */
+/* Returns half of the difference, rounded to the nearest integer, and a half to the even one, as
+ * torchvision's int(round((larger - smaller) / 2.0)). */
 static uint32_t half_even(uint32_t difference)
 {
     uint32_t half = difference / 2;

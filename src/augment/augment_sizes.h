@@ -4,17 +4,17 @@
 
 #include "augment/augment.h"
 
-/* The geometry of an operation on a picture of height x width, which follows from its drawn words.
- */
+/* What an operation does with a picture of height x width. It follows from the operation's drawn
+ * words. */
 struct psti_op_sizes {
     bool has_pad;
-    uint32_t pad[4]; /* left, top, right, bottom, before the crop */
+    uint32_t pad[4]; /* padding before the crop: left, top, right, bottom */
     bool has_crop;
-    uint32_t y, x, height, width; /* the crop, in the padded picture */
+    uint32_t y, x, height, width; /* the crop, as a region of the padded picture */
     bool has_resize;
     uint32_t to_height, to_width;
     bool has_border;
-    uint32_t border[4]; /* left, top, right, bottom, after the resize */
+    uint32_t border[4]; /* border after the resize: left, top, right, bottom */
     bool flip_y, flip_x;
 };
 void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uint32_t height,

@@ -20,7 +20,7 @@ static void fill_pixel(const struct psti_run *run, const struct pst_op *op, unsi
     }
 }
 
-/* Repeats a pixel, in runs that double. */
+/* Fills a row with copies of a pixel. Each copy doubles what is filled. */
 static void fill_row(unsigned char *to, const unsigned char *fill, uint32_t width, size_t size)
 {
     const size_t nbytes = width * size;
@@ -34,8 +34,8 @@ static void fill_row(unsigned char *to, const unsigned char *fill, uint32_t widt
     }
 }
 
-/* Makes the pixels [begin, end) of a row of a window, beyond the source. Either all of them are
- * fill or none is. */
+/* Makes the pixels [begin, end) of a row of a window, which lie beyond the source. Either all of
+ * them are fill or none is. */
 static void window_side(const int32_t *map, uint32_t begin, uint32_t end, size_t size,
                         const unsigned char *from, const unsigned char *fill, unsigned char *to)
 {
@@ -212,7 +212,7 @@ enum pst_status psti_augment_step_run(struct psti_run *run, const struct psti_st
         psti_augment_labels_map(run->chain->labels[step->i_op], run->chain->output.bits,
                                 samples.data, samples.data, samples.n_pixels);
         break;
-    case PSTI_STEP_AUGMIX: /* augment_augmix.c does it, by other steps */
+    case PSTI_STEP_AUGMIX: /* augment_augmix.c does it, by steps of its own */
         break;
     }
     return PST_OK;

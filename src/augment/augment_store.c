@@ -9,8 +9,8 @@
 
 #include "base/bits.h"
 
-/* Floats of samples of this size stream past the caches: a batch of them does not stay in a cache
- * until it is read, and a store that streams need not read the line first. */
+/* Floats of samples of at least this size are stored past the caches. A batch of them would not
+ * stay in a cache until it is read, and a store past the caches need not read the line first. */
 #define STREAM_NBYTES ((size_t)256 << 10)
 
 void psti_augment_store_end(const struct psti_run *run)

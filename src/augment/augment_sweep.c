@@ -30,10 +30,10 @@ static int64_t last_pair(struct windows w, uint32_t i)
     return w.falls ? -(start / 2) : (start + w.axis->taps[i] - 1) / 2;
 }
 
-/* Returns the end of the safe outputs that a sweep can make. Each of them must have a last pair of
- * its own, different from the last pair of the output before. Window i + 2 may begin in the last
- * pair of window i, but not before. Usually this takes all safe outputs, or all but one if the edge
- * of the picture cuts off the last window. */
+/* Returns the end of the safe outputs that a sweep can make. Each of these outputs must have a last
+ * pair of its own, different from that of the output before. Window i + 2 may begin in the last
+ * pair of window i, but not before that pair. Usually a sweep makes all safe outputs, or all but
+ * one if the edge of the picture cuts off the last window. */
 static uint32_t find_end(struct windows w)
 {
     uint32_t begin = w.axis->safe_begin, end = w.axis->safe_end;
@@ -53,8 +53,8 @@ bool psti_augment_sweep_suits(const struct psti_axis_spec *spec)
 
 size_t psti_augment_sweep_nbytes(const struct psti_axis_spec *spec)
 {
-    /* Each output has a count and a word for the next output but one. Each pair has two words. A
-     * source of odd width has one pixel more in its pairs. */
+    /* Each output needs a count, and a word for the next output but one. Each pair needs two words.
+     * A source of odd width has one pixel more in its pairs. */
     return ((size_t)spec->n * 2 + spec->n_source + 1) * sizeof(uint32_t);
 }
 

@@ -43,7 +43,7 @@ static void change_wide(const struct psti_samples *s, float least, uint16_t flip
     }
 }
 
-/* The same for 8 or 16 bits. */
+/* Does the same for samples of 8 or 16 bits. */
 static void change(const struct psti_samples *s, float least, uint16_t flip, uint16_t mask)
 {
     uint8_t table[3][256];
@@ -71,7 +71,8 @@ void psti_augment_posterize(const struct psti_samples *s, uint32_t bits)
     change(s, 0, 0, (uint16_t)(((1u << bits) - 1) << (all - bits)));
 }
 
-/* Counts the samples of each channel; those of 16 bits by their high byte. */
+/* Counts the samples of each channel by value. Samples of 16 bits are counted by their high
+ * byte. */
 static void count(const struct psti_samples *s, uint32_t histogram[3][256])
 {
     const unsigned char *at = s->data + (s->wide ? 1 : 0);

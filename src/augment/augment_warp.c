@@ -17,7 +17,7 @@
 
 #define ONE ((int64_t)1 << 32)
 #define HALF (ONE / 2)
-/* Places further outside are set to this: no pixel is near. */
+/* Coordinates further outside are set to this value. No pixel is near it. */
 #define FAR 0x1p29
 
 void psti_augment_warp_affine(struct psti_warp *warp, const struct psti_affine *f)
@@ -26,7 +26,7 @@ void psti_augment_warp_affine(struct psti_warp *warp, const struct psti_affine *
     psti_augment_sincos(f->degrees, &sine, &cosine);
     psti_augment_sincos(f->degrees_y, &sine_y, &cosine_y);
     psti_augment_sincos(f->degrees - f->degrees_y, &turned_sine, &turned_cosine);
-    /* Rotation times shears has determinant 1: its inverse is (d, -b; -c, a). */
+    /* The matrix of rotation times shears has determinant 1, so its inverse is (d, -b; -c, a). */
     double a = turned_cosine / cosine_y, b = -(a * f->tan_x + sine);
     double c = turned_sine / cosine_y, d = cosine - c * f->tan_x;
     double x = f->center_x + f->x, y = f->center_y + f->y;
@@ -67,7 +67,7 @@ static bool solve(double a[8][9])
     return true;
 }
 
-/* Gives the map that takes each of the four points `from` to the point `to`. */
+/* Gives the perspective that takes each of the four points `from` to the point `to`. */
 static bool perspective_of(const double from[4][2], const double to[4][2], double m[8])
 {
     double a[8][9] = {{0}};
@@ -90,9 +90,9 @@ static bool perspective_of(const double from[4][2], const double to[4][2], doubl
     return true;
 }
 
-/* words[k]: the place of corner k (top left, top right, bottom right, bottom left), x | y << 32.
- * The map of torchvision takes pixel numbers for coordinates of corners, and centres for those of
- * pixels. */
+/* words[k] holds the place of corner k (top left, top right, bottom right, bottom left) as x | y <<
+ * 32. As in torchvision, the corners' coordinates are pixel numbers, while the map is applied to
+ * the centres of pixels. */
 static bool perspective_warp(const uint64_t words[4], uint32_t height, uint32_t width,
                              struct psti_warp *warp)
 {
@@ -112,7 +112,7 @@ static bool perspective_warp(const uint64_t words[4], uint32_t height, uint32_t 
     return changes && perspective_of(end, start, warp->m);
 }
 
-/* The drawn words of an affine operation. */
+/* The words that an affine operation has drawn. */
 struct affine_words {
     float degrees, scale, shear_x, shear_y;
     int32_t x, y;
@@ -162,7 +162,7 @@ static float between(const float range[2], uint32_t random)
     return (float)(range[0] + ((double)range[1] - range[0]) * psti_uniform01(random));
 }
 
-/* A whole number of pixels within -most to most, rounded a half to even. */
+/* Returns a shift by a whole number of pixels in -most..most, rounded, a half to the even one. */
 static int32_t shift_of(float share, uint32_t side, uint32_t random)
 {
     double most = (double)share * side;
@@ -186,8 +186,9 @@ static void affine_draw(const struct pst_op *op, const struct psti_number_stream
     memcpy(words, &drawn, sizeof drawn);
 }
 
-/* Each corner moves inwards by less than `distortion` of half a side. The last word is 0 if nothing
- * is done: a bottom corner of a picture that has one row lies at (0, 0), which is nothing too. */
+/* Draws the corners. Each moves inwards by less than `distortion` of half a side. A last word of 0
+ * says that nothing is done. A bottom corner at (0, 0) belongs to a picture of one row, for which
+ * nothing is done either. */
 static void perspective_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                              uint32_t height, uint32_t width, uint64_t words[4])
 {
@@ -217,8 +218,8 @@ void psti_augment_warp_draw(const struct pst_op *op, const struct psti_number_st
         perspective_draw(op, stream, height, width, words);
 }
 
-/* The map of a warp turns output into source; its inverse takes points along. The inverse of a map
- * (A b; g 1) is one of the same kind, up to a factor. */
+/* The map of a warp takes output to source. Its inverse takes points from the source to the output.
+ * The inverse of a map (A b; g 1) is one of the same kind, up to a factor. */
 void psti_augment_warp_inverse(const struct psti_warp *warp, double inverse[9])
 {
     const double *m = warp->m;
@@ -243,7 +244,7 @@ void psti_augment_warp_point(const struct psti_warp *warp, uint32_t height, uint
     *y = (i[3] * px + i[4] * py + i[5]) / below + height * 0.5;
 }
 
-/* The places of one row of pixels in the source, as pixel numbers with 32 bits of fraction. */
+/* Where the pixels of one row lie in the source, in pixel numbers with 32 bits of fraction. */
 struct places {
     int64_t *x, *y;
 };
@@ -263,7 +264,7 @@ static void locate_affine(const struct psti_warp *warp, const struct psti_pictur
     double at_y = m[3] * x + m[4] * y + m[5] + half_y - 0.5;
     double end_x = at_x + m[0] * to->width, end_y = at_y + m[3] * to->width;
     bool near = fabs(at_x) < FAR && fabs(at_y) < FAR && fabs(end_x) < FAR && fabs(end_y) < FAR;
-    for (uint32_t i = 0; near && i < to->width; i++) { /* the same as below without its checks */
+    for (uint32_t i = 0; near && i < to->width; i++) { /* the loop below without its checks */
         places->x[i] = (int64_t)((at_x + m[0] * i) * 0x1p32);
         places->y[i] = (int64_t)((at_y + m[3] * i) * 0x1p32);
     }
@@ -298,7 +299,7 @@ static void add_shifts(const struct psti_run *run, const struct psti_picture *to
     }
 }
 
-/* The source of a warp, and what it shows outside. */
+/* The source of a warp, and the fill that it shows outside. */
 struct view {
     const struct psti_picture *from;
     uint32_t channels, pixel_nbytes;
@@ -332,7 +333,8 @@ static float sample_at(const struct view *v, const unsigned char *pixel, uint32_
     return v->wide ? (float)psti_load_u16(pixel + 2 * (size_t)c) : (float)pixel[c];
 }
 
-/* The four pixels around a place, their weights (0 outside), and the sum of these. */
+/* The four pixels around a place, their weights (0 for pixels outside), and the sum of the
+ * weights. */
 struct corners {
     const unsigned char *pixels[4];
     float weights[4], inside;
@@ -356,8 +358,8 @@ static void find_corners(const struct view *v, int64_t x, int64_t y, struct corn
     }
 }
 
-/* RGB of 8 bits whose four pixels are all inside: the same sums without checks. Returns false for
- * other places. */
+/* Samples RGB of 8 bits at a place whose four pixels are all inside, without checks. Returns false
+ * for other places. */
 static bool sample_inner_rgb(const struct view *v, int64_t x, int64_t y, unsigned char *to)
 {
     uint64_t left = (uint64_t)(x >> 32), top = (uint64_t)(y >> 32);
@@ -427,9 +429,9 @@ static void make_view(const struct psti_run *run, const struct pst_op *op,
     }
 }
 
-/* The displacements of an elastic warp, for x and then for y, in pixels: noise from -1 to 1,
- * blurred, times half of alpha, as torchvision 0.28 has it. (Older ones divide x by the height and
- * y by the width, so that alpha means other pixels in each axis.) */
+/* Makes the displacements of an elastic warp in pixels, first for x and then for y: noise from -1
+ * to 1, blurred, times half of alpha, as in torchvision 0.28. (Older versions divide x by the
+ * height and y by the width, so that alpha means other pixels in each axis.) */
 static enum pst_status make_shifts(struct psti_run *run, const struct psti_step *step,
                                    struct pst_error *err)
 {

@@ -1,9 +1,9 @@
 /* sound_chain.c - checks operations and compiles them to a chain.
  *
  * In: the caller's operations. Out: a chain with all tables that do not depend on a sample. It is
- * constant afterwards; any thread. The mean of the channels is taken before resampling, clips and
- * padding wherever it stands behind them: these are linear, so it saves work and changes rounding
- * alone. */
+ * constant afterwards; any thread. The operation that takes the mean of the channels is moved
+ * before resampling, clips and padding, because these then have one channel instead of several.
+ * They are linear, so only rounding changes. */
 #include "sound/sound_int.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { N_FFT_MAX = 65536, N_MELS_MAX = 4096, RATE_MAX = 10000000, WIDTH_MAX = 128 };
-enum { OTHER_NUMBERS = 128 }; /* numbers of operations that are no clips begin here */
+enum { OTHER_NUMBERS = 128 }; /* operations other than clips are numbered from here on */
 
 void pst_audio_op_init(struct pst_audio_op *op, size_t op_nbytes, enum pst_audio_op_kind kind)
 {
@@ -73,7 +73,8 @@ static bool has_small_factors(uint32_t n)
     return n == 1;
 }
 
-/* Checks and completes a spectrogram's members. Returns what is wrong; NULL: nothing. */
+/* Checks the members of a spectrogram, and sets those that are 0 to their defaults. Returns what is
+ * wrong, or NULL. */
 static const char *complete_spectrogram(struct pst_audio_op *o)
 {
     if (o->n_fft < 2 || o->n_fft > N_FFT_MAX || !has_small_factors(o->n_fft))
@@ -104,7 +105,8 @@ static const char *complete_mel(struct pst_audio_op *o)
     return NULL;
 }
 
-/* Returns what is wrong with the members that count for the kind. */
+/* Checks and completes the members that operations of this kind have. Returns what is wrong, or
+ * NULL. */
 static const char *complete(struct pst_audio_op *o)
 {
     switch (o->kind) {

@@ -12,8 +12,9 @@
  *                          try 1 + c * 2^26 + k, two normal numbers of each pair by Box and Muller
  *     TimeMask and so on   try 0: [0] length, [1] place
  *
- * Forwards, each operation says how long its result is; backwards, which part of its source it
- * needs. Only the sound's own samples are ever needed: what lies beside them is zero. */
+ * The operations are gone through twice. Forwards, each says how long its result is; backwards,
+ * each says which part of its source it needs. Only samples of the sound are ever needed: those
+ * before its start and after its end count as zero. */
 #include "sound/sound_int.h"
 
 #include "base/bits.h"
@@ -67,7 +68,7 @@ static enum pst_status draw_clip(const struct psti_sound_op *op, struct psti_sou
         psti_sound_numbers(draw, op->number, 0, r);
         step->start = psti_uniform_below(r[0], (uint32_t)(out->length - n + 1));
     }
-    step->end = out->length; /* of the source */
+    step->end = out->length; /* end of the source */
     out->length = n;
     return PST_OK;
 }
@@ -114,7 +115,8 @@ static enum pst_status draw_resample(const struct psti_sound_op *op, struct psti
                                     : PST_OK;
 }
 
-/* One operation, forwards. size: what the draw knows of a spectrogram: bins, frames. */
+/* Draws one operation on the way forwards. *frames is the number of frames of the spectrogram, if
+ * there is one by then. */
 static enum pst_status draw_op(const struct psti_sound_op *op, struct psti_sound_draw *draw,
                                struct psti_sound_step *step, uint64_t *frames,
                                struct pst_error *err)
@@ -156,7 +158,7 @@ static enum pst_status draw_op(const struct psti_sound_op *op, struct psti_sound
     }
 }
 
-/* The part of the signal before a resampler that samples first to first + n of its result need. */
+/* Finds the part of the signal before a resampler that the samples of `out` need. */
 static void widen(const struct psti_sound_op *op, struct psti_sound_part *before,
                   const struct psti_sound_part *out)
 {
@@ -174,7 +176,7 @@ static void widen(const struct psti_sound_op *op, struct psti_sound_part *before
     before->n = end > before->first ? end - before->first : 0;
 }
 
-/* The part before a waveform operation that its result's part needs. */
+/* Finds the part of the signal before a waveform operation that the part of its result needs. */
 static void need(const struct psti_sound_op *op, const struct psti_sound_step *step,
                  struct psti_sound_part *before)
 {
@@ -184,7 +186,7 @@ static void need(const struct psti_sound_op *op, const struct psti_sound_step *s
     case PST_AUDIO_OP_RESAMPLE:
         widen(op, before, out);
         return;
-    case PST_AUDIO_OP_ADD_NOISE: /* its power is that of the whole signal */
+    case PST_AUDIO_OP_ADD_NOISE: /* its power depends on the whole signal */
         before->first = 0;
         before->n = before->length;
         return;
@@ -223,7 +225,8 @@ size_t psti_sound_margin(const struct psti_sound_chain *chain, const struct psti
     return psti_round_up(margin, 16);
 }
 
-/* Backwards: parts, and the size of the largest buffer. */
+/* Goes through the operations backwards. Sets the part of each signal that is needed, and the size
+ * of the largest buffer. */
 static enum pst_status plan_parts(const struct psti_sound_chain *chain,
                                   struct psti_sound_draw *draw, struct pst_error *err)
 {

@@ -1,7 +1,7 @@
-/* sound_effects.c - noise, decibels, logarithms, half precision, in place.
+/* sound_effects.c - noise, decibels, logarithms and half precision, all in place.
  *
- * One thread for each run; pure functions of their arguments. Normal numbers and logarithms are
- * those of the C library, so their last bits may differ between machines. */
+ * One thread for each run; pure functions of their arguments. Normal numbers and logarithms come
+ * from the C library, so their last bits may differ between machines. */
 #include "sound/sound_int.h"
 
 #include "base/bits.h"
@@ -12,11 +12,11 @@
 
 #define CHANNEL_TRIES ((uint32_t)1 << 26)
 
-/* Four normal numbers of mean 0 and variance 1. */
+/* Makes four normal numbers of mean 0 and variance 1 from four random words. */
 static void normal4(const uint32_t r[4], float out[4])
 {
     for (int i = 0; i < 4; i += 2) {
-        float radius = sqrtf(-2 * logf(1 - psti_uniform01(r[i]))); /* of (0, 1] */
+        float radius = sqrtf(-2 * logf(1 - psti_uniform01(r[i]))); /* log of (0, 1] */
         float angle = 6.28318530717958648f * psti_uniform01(r[i + 1]);
         out[i] = radius * cosf(angle);
         out[i + 1] = radius * sinf(angle);
@@ -77,18 +77,18 @@ void psti_sound_to_log(const struct pst_audio_op *op, float *values, size_t n)
         values[i] = logf(values[i] + op->offset);
 }
 
-/* Rounds to the nearest half-precision number, ties to even. */
+/* Rounds to the nearest half-precision number, a tie to the even one. */
 static uint16_t f16_of(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    if (magnitude >= 0x47800000) /* from 65536 on, infinity and NaN */
+    if (magnitude >= 0x47800000) /* magnitudes from 65536 on, infinity and NaN */
         return (uint16_t)(sign | 0x7c00 | (magnitude > 0x7f800000 ? 0x0200 : 0));
-    if (magnitude < 0x38800000) { /* below 2^-14: multiples of 2^-24 */
+    if (magnitude < 0x38800000) { /* magnitudes below 2^-14 become multiples of 2^-24 */
         float scaled = 0;
         memcpy(&scaled, &magnitude, sizeof scaled);
-        scaled += 0.5f; /* the last bit of the sum is 2^-24 */
+        scaled += 0.5f; /* the sum's last bit is 2^-24, so the addition rounds */
         memcpy(&magnitude, &scaled, sizeof magnitude);
         return (uint16_t)(sign | (magnitude - 0x3f000000));
     }

@@ -23,7 +23,7 @@ static uint32_t common_factor(uint32_t a, uint32_t b)
     return a;
 }
 
-/* Half of the length of the impulse response, in samples of the source. */
+/* Returns half the length of the impulse response, in samples of the source. */
 static double half_length(const struct psti_sound_filter *filter)
 {
     uint32_t lower = filter->n_old < filter->n_new ? filter->n_old : filter->n_new;
@@ -134,33 +134,34 @@ static double to_hz(double mel, enum pst_audio_mel_scale scale)
     return mel >= 15 ? 1000 * exp(log(6.4) / 27 * (mel - 15)) : mel * 200 / 3;
 }
 
-/* torch.linspace(low, high, n)[i] of float32. */
+/* Returns torch.linspace(low, high, n)[i] in float32. */
 static float spaced(float low, float high, uint32_t n, uint32_t i)
 {
     float step = (high - low) / (float)(n - 1);
     return i < n / 2 ? low + step * (float)i : high - step * (float)(n - 1 - i);
 }
 
-/* Weight of a bin at `hz` in the triangle from edges[0] over edges[1] to edges[2]. */
+/* Returns the weight of a bin at `hz` in the triangle that rises from edges[0] to edges[1] and
+ * falls to edges[2]. */
 static float triangle(float hz, const float edges[3])
 {
     if (!(edges[0] < edges[1] && edges[1] < edges[2]))
-        return 0; /* narrower than floats can tell */
+        return 0; /* the triangle is narrower than floats can tell */
     float up = (hz - edges[0]) / (edges[1] - edges[0]);
     float down = (edges[2] - hz) / (edges[2] - edges[1]);
     float least = up < down ? up : down;
     return least > 0 ? least : 0;
 }
 
-/* In float32 and in torchaudio's order: where a triangle barely touches a bin, rounding decides its
- * weight, and a logarithm shows that. */
+/* All is computed in float32 and in torchaudio's order: where a triangle barely touches a bin,
+ * rounding decides the bin's weight, and a logarithm would show the difference. */
 enum pst_status psti_sound_make_bands(struct psti_sound_op *op, uint32_t n_bins,
                                       struct pst_error *err)
 {
     const struct pst_audio_op *o = &op->op;
     struct psti_sound_bands *bands = &op->bands;
     float low = (float)to_mel(o->f_min, o->mel_scale), high = (float)to_mel(o->f_max, o->mel_scale);
-    float top = (float)(o->rate / 2); /* of whole hertz, as torchaudio's */
+    float top = (float)(o->rate / 2); /* half the rate in whole hertz, as in torchaudio */
     bands->n_bands = o->n_mels;
     bands->bands = psti_calloc(o->n_mels, sizeof *bands->bands);
     bands->weights = psti_calloc((size_t)n_bins * 2 + o->n_mels, sizeof *bands->weights);

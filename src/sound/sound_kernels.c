@@ -1,4 +1,5 @@
-/* sound_kernels.c - chooses the inner loops of a CPU level. Constant; any thread. */
+/* sound_kernels.c - chooses the inner loops by CPU level. The tables are constant; any thread may
+ * use them. */
 #include "sound/sound_kernels.h"
 
 #include "base/machine/cpu.h"

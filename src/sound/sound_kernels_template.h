@@ -18,7 +18,8 @@ typedef float lanes8 __attribute__((vector_size(32)));
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #endif
 
-/* Names of its own for each level. Constants are vectors of one number in all lanes. */
+/* KISS FFT's functions get other names at each level. A constant is a vector with one number in all
+ * lanes. */
 #define kiss_fft_alloc LEVEL(psti_sound_fft_alloc)
 #define kiss_fft LEVEL(psti_sound_fft)
 #define kiss_fft_stride LEVEL(psti_sound_fft_stride)
@@ -35,7 +36,8 @@ typedef float lanes8 __attribute__((vector_size(32)));
 #define HALF_OF(x) ((x)*ALL(0.5f))
 #include <kissfft/kiss_fft.c>
 
-/* Tables: of the complex FFT, then [n / 4] factors of the last step of an even n. */
+/* The tables are those of the complex FFT and, for an even n, the [n / 4] factors of its last
+ * step. */
 static size_t cfg_nbytes(uint32_t n)
 {
     size_t nbytes = 0;
@@ -62,12 +64,12 @@ static size_t frames_floats(uint32_t n_fft)
     return (4 * (size_t)n_fft + n_fft / 2 + 1) * PSTI_SOUND_LANES;
 }
 
-/* Eight frames from frame t on, windowed, sample by sample. Behind the last frame it is repeated.
- */
+/* Gathers eight frames from frame t on, times the window, sample by sample. The last frame takes
+ * the place of frames that do not exist. */
 static void gather(const struct psti_sound_frames *s, uint64_t t, lanes8 *in)
 {
     const float *from[PSTI_SOUND_LANES];
-    uint32_t step = s->n_fft % 2 ? 2 : 1; /* an odd size is complex */
+    uint32_t step = s->n_fft % 2 ? 2 : 1; /* an FFT of odd size is a complex one */
     for (uint32_t lane = 0; lane < PSTI_SOUND_LANES; lane++)
         from[lane] = s->wave + (t + lane < s->n_frames ? t + lane : s->n_frames - 1) * s->hop;
     for (uint32_t k = s->first; k < s->end; k++) {
@@ -85,7 +87,8 @@ static inline void measure(const kiss_fft_cpx *bin, uint32_t power, lanes8 *out)
     *out = v;
 }
 
-/* The bins of a real FFT of even size n, from the complex one `z` of half the size. */
+/* Computes the bins of a real FFT of even size n from `z`, the result of a complex FFT of half that
+ * size. */
 static void measure_even(const kiss_fft_cpx *z, const kiss_fft_cpx *last, uint32_t n,
                          uint32_t power, lanes8 *out)
 {

@@ -1,9 +1,9 @@
 /* sound_run.c - applies a chain to one sound.
  *
- * In: the part of the source that the draw wants, as interleaved floats. Out: the row's elements. A
- * waveform lies in planes, one per channel, with a margin of zeros at both ends, which stands for
- * what lies beside the sound, so that inner loops know no edges. One thread for each run; nothing
- * is allocated once its sounds have been seen. */
+ * In: the part of the source that the draw wants, as interleaved floats. Out: the elements of the
+ * row. A waveform lies in planes, one for each channel. At both ends a plane has a margin of zeros,
+ * which stand for the samples before and after the sound, so that inner loops need no code for
+ * edges. One thread for each run. Nothing is allocated once sounds of that size have been seen. */
 #include "sound/sound_int.h"
 
 #include "base/alloc.h"
@@ -12,17 +12,17 @@
 #include <math.h>
 #include <string.h>
 
-/* The state of one call. */
+/* The state of one call of psti_sound_run_end. */
 struct work {
     struct psti_sound_run *run;
     const struct psti_sound_chain *chain;
     const struct psti_sound_draw *draw;
     size_t margin;
-    struct psti_sound_part part; /* of the waveform in run->from */
+    struct psti_sound_part part; /* the part of the waveform that run->from holds */
     struct pst_error *err;
 };
 
-/* Bytes of each buffer that a draw needs. */
+/* The bytes that a draw needs of each buffer. */
 struct sizes {
     size_t source, planes, padded, lanes;
 };
@@ -66,7 +66,7 @@ void psti_sound_run_close(struct psti_sound_run **run)
     *run = NULL;
 }
 
-/* The filter of a ratio; NULL: it has still to be made. */
+/* Returns the filter of the ratio of `wanted`, or NULL if it has not been made. */
 static const struct psti_sound_filter *find_filter(const struct psti_sound_run *run,
                                                    const struct psti_sound_filter *wanted)
 {
@@ -79,7 +79,8 @@ static const struct psti_sound_filter *find_filter(const struct psti_sound_run *
     return NULL;
 }
 
-/* Calls for each resampler of the draw. True: it resamples at all. */
+/* Sets *filter to the sizes of operation i's filter. Returns false if the operation is no resampler
+ * or the rate stays. */
 static bool filter_of(const struct psti_sound_chain *chain, const struct psti_sound_draw *draw,
                       uint32_t i, struct psti_sound_filter *filter)
 {
@@ -157,7 +158,7 @@ float *psti_sound_run_begin(struct psti_sound_run *run, const struct psti_sound_
     return run->source.bytes;
 }
 
-/* Place of a channel's first sample, of a part that lies in `buffer`. */
+/* Returns the address of a channel's first sample in a part that lies in `buffer`. */
 static float *plane(const struct work *work, const struct psti_buffer *buffer,
                     const struct psti_sound_part *part, uint32_t channel)
 {
@@ -193,8 +194,8 @@ static void mix_interleaved(const float *from, uint32_t channels, size_t n, floa
     }
 }
 
-/* The source to planes, or to their mean if that is the first operation. Returns the number of the
- * operation that is next. */
+/* Copies the source to planes, or its mean to one plane if the first operation is that mean.
+ * Returns the number of the next operation. */
 static uint32_t take_source(struct work *work)
 {
     const struct psti_sound_part *source = &work->draw->source;
@@ -236,7 +237,7 @@ static void resample(struct work *work, uint32_t i, const struct psti_sound_step
 {
     struct psti_sound_filter wanted;
     if (!filter_of(work->chain, work->draw, i, &wanted))
-        return; /* the rate is that already */
+        return; /* the source has this rate already */
     const struct psti_sound_filter *filter = find_filter(work->run, &wanted);
     for (uint32_t c = 0; c < work->part.channels; c++) {
         float *to = plane(work, &work->run->to, &step->out, c);
@@ -248,13 +249,13 @@ static void resample(struct work *work, uint32_t i, const struct psti_sound_step
     swap(work->run);
 }
 
-/* A clip, or padding: moves what is there, and fills the rest. */
+/* Does a clip or padding: moves the samples that are there, and fills the rest. */
 static void place(struct work *work, const struct pst_audio_op *op,
                   const struct psti_sound_step *step)
 {
     const struct psti_sound_part *part = &work->part, *out = &step->out;
     if (part->n == out->n)
-        return; /* as it lies */
+        return; /* the samples stay where they are */
     bool repeats = op->kind != PST_AUDIO_OP_PAD_TO && op->if_short == PST_AUDIO_SHORT_REPEAT &&
                    part->length > 0 && part->length < out->length;
     for (uint32_t c = 0; c < part->channels; c++) {
@@ -320,17 +321,18 @@ static void change_wave(struct work *work, uint32_t i)
     work->part = step->out;
 }
 
-/* A sample beside a signal of n samples, by the rule. i: its number, below 0 or from n on. */
+/* Returns sample i, below 0 or from n on, of the padding around a signal of n samples. */
 static float beside(const float *x, int64_t n, int64_t i, enum pst_audio_pad_mode mode)
 {
     if (mode == PST_AUDIO_PAD_CONSTANT)
         return 0;
     if (mode == PST_AUDIO_PAD_REPLICATE)
         return x[i < 0 ? 0 : n - 1];
-    return x[i < 0 ? -i : 2 * (n - 1) - i]; /* the edge is shorter than the signal */
+    return x[i < 0 ? -i : 2 * (n - 1) - i]; /* no second reflection: the padding is shorter than the
+                                             * signal */
 }
 
-/* The signal with its padding, in run->padded. */
+/* Copies a channel with its padding to run->padded. */
 static const float *pad_wave(const struct work *work, const struct pst_audio_op *op, uint32_t c)
 {
     const float *from = plane(work, &work->run->from, &work->part, c);
@@ -348,8 +350,8 @@ static const float *pad_wave(const struct work *work, const struct pst_audio_op 
     return out;
 }
 
-/* From waveforms in run->from to spectrograms in run->to, then swapped. bands: the next operation,
- * or NULL. */
+/* Makes spectrograms of the waveforms in run->from, and swaps the buffers. `mel` is the next
+ * operation if that makes mel bands, else NULL. */
 static void make_spectrogram(struct work *work, uint32_t i, const struct psti_sound_op *mel)
 {
     const struct psti_sound_op *op = &work->chain->ops[i];
@@ -394,7 +396,7 @@ static void mask_spectrogram(const struct work *work, const struct psti_sound_op
         }
 }
 
-/* Operations from the spectrogram on. */
+/* Does the operations from the spectrogram on. */
 static void change_spectrogram(struct work *work, uint32_t i)
 {
     const struct psti_sound_chain *chain = work->chain;
@@ -423,7 +425,7 @@ static void change_spectrogram(struct work *work, uint32_t i)
             swap(work->run);
             break;
         }
-        case PST_AUDIO_OP_MEL: /* done with the spectrogram */
+        case PST_AUDIO_OP_MEL: /* make_spectrogram() has done it */
             break;
         default:
             mask_spectrogram(work, op, &work->draw->steps[i]);

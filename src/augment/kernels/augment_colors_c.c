@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Clamps, then truncates. */
+/* Clamps a value to 0..most, then cuts its fraction off. */
 static float cut(float v, float most)
 {
     v = v < 0 ? 0 : v;

@@ -1,4 +1,5 @@
-/* augment_kernels.c - chooses the inner loops of a CPU level. Constant; any thread. */
+/* augment_kernels.c - chooses the inner loops by CPU level. The tables are constant; any thread may
+ * use them. */
 #include "augment/kernels/augment_kernels.h"
 
 #include "base/machine/cpu.h"

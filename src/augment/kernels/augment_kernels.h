@@ -25,8 +25,8 @@ struct psti_axis {
     const uint32_t *taps;        /* number of weights of each output, without the zeros */
     const int16_t *weights;      /* weights for 8-bit samples */
     const int32_t *wide_weights; /* weights for 16-bit samples */
-    /* range of the safe outputs: their windows (all `stride` taps, and the bytes that a vector load
-     * takes beyond them) lie within the source row */
+    /* The range of safe outputs: their windows (all `stride` taps, and the bytes that a vector load
+     * takes beyond them) lie within the source row. */
     uint32_t safe_begin, safe_end;
 };
 
@@ -67,8 +67,9 @@ struct psti_picks {
     const struct psti_pick *vectors;
     const uint32_t *weights; /* [vector][step][lane]: two weights, an int16 in each half */
     uint32_t n, lanes, steps, precision;
-    uint32_t step_nbytes; /* bytes of two pixels */
-    bool two;             /* the windows of a vector lie within 128 bytes; false: within 64 bytes */
+    uint32_t step_nbytes; /* bytes of two pixels, by which a step moves */
+    bool two;             /* true: the windows of a vector lie within 128 bytes; false: within 64
+                           * bytes */
 };
 
 /* Makes all outputs of the horizontal pass of PSTI_MAX_LANES rows. Reads nothing outside of the
@@ -76,8 +77,8 @@ struct psti_picks {
 typedef void psti_pick_x(uint8_t *const *dst, const uint8_t *const *src,
                          const struct psti_picks *picks);
 
-/* The same for kernels that take any of 16 bytes. A vector has two quads, of four lanes each. All
- * windows of a quad lie within 16 bytes, which lie in the source row. */
+/* The same for kernels that take any of 16 bytes. A vector has two quads of four lanes. All windows
+ * of a quad lie within 16 bytes of the source row. */
 #define PSTI_QUAD_LANES 8
 struct psti_quads_vector {
     /* numbers of the bytes of a lane's first two pixels, from byte `at` of its quad on, in the
@@ -89,7 +90,7 @@ struct psti_quads {
     const struct psti_quads_vector *vectors;
     const uint32_t *weights; /* [vector][step][lane]: two weights, an int16 in each half */
     uint32_t n, steps, precision;
-    uint32_t step_nbytes; /* bytes of two pixels */
+    uint32_t step_nbytes; /* bytes of two pixels, by which a step moves */
 };
 
 /* Makes all outputs of the horizontal pass of PSTI_MAX_LANES rows. Reads nothing outside of the
@@ -132,7 +133,8 @@ struct psti_colors {
 /* Loops over the first n pixels. Those that change colours may change up to 15 pixels after them,
  * which must hold integers in the range too. augment_color.c says what the operations are. */
 struct psti_color_ops {
-    /* 8-bit RGB, and colours of 0..255. Read and write nothing outside of n pixels of RGB. */
+    /* Convert between 8-bit RGB and colours of 0..255. They read and write nothing of RGB but the n
+     * pixels. */
     void (*load)(struct psti_colors *to, const uint8_t *from, uint32_t n);
     void (*store)(uint8_t *to, const struct psti_colors *from, uint32_t n);
     /* Sets each number of a plane to factor * number + other. */
@@ -147,9 +149,9 @@ struct psti_augment_ops {
     const char *name;
     uint32_t lanes[5];          /* [channels]: number of rows that resize_x takes at once */
     psti_resize_x *resize_x[5]; /* [channels], 1..4 */
-    psti_sweep_x sweep_x[5];    /* [channels]; NULL: resize_x is as fast */
-    psti_pick_x *pick_x;        /* any number of channels; NULL: none */
-    psti_quad_x *quad_x;        /* any number of channels; NULL: none */
+    psti_sweep_x sweep_x[5];    /* [channels]; NULL: no sweep, since resize_x is as fast */
+    psti_pick_x *pick_x;        /* for any number of channels; NULL: not at this level */
+    psti_quad_x *quad_x;        /* for any number of channels; NULL: not at this level */
     /* Makes the vertical pass: n bytes from `taps` rows with weights[taps]; `taps` is even. Reads
      * up to 63 bytes after the n bytes of a row, and writes n bytes. */
     void (*resize_y)(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
@@ -158,8 +160,8 @@ struct psti_augment_ops {
      * outside of the row. */
     void (*reverse[5])(uint8_t *dst, const uint8_t *src, uint32_t width);
     psti_split *split[5];                               /* [channels], 2..4 */
-    psti_planes *planes_f32, *planes_f16, *planes_bf16; /* NULL: split and convert plane by plane */
-    void (*settle)(void);                               /* NULL if the planes are */
+    psti_planes *planes_f32, *planes_f16, *planes_bf16; /* NULL: split, then convert each plane */
+    void (*settle)(void);                               /* NULL if `planes` are NULL */
     /* out[i] = src[i] * scale[i % PSTI_PATTERN] + offset[i % PSTI_PATTERN]. Reads and writes
      * nothing else. `dst` may have any address. */
     void (*to_f32)(void *dst, const uint8_t *src, size_t n, const float *scale,
@@ -176,7 +178,8 @@ const struct psti_augment_ops *psti_augment_ops_for(uint32_t features);
 
 extern const struct psti_augment_ops psti_augment_ops_c, psti_augment_ops_avx2,
     psti_augment_ops_avx512, psti_augment_ops_icl, psti_augment_ops_neon;
-/* Loops in plain C. Other levels use them for channel counts for which they have no vectors. */
+/* The loops in plain C. Other levels use them where they have no vectors for a number of
+ * channels. */
 psti_resize_x psti_augment_resize_x_1_c, psti_augment_resize_x_2_c, psti_augment_resize_x_3_c,
     psti_augment_resize_x_4_c;
 psti_split psti_augment_split_1_c, psti_augment_split_2_c, psti_augment_split_3_c,

@@ -107,7 +107,7 @@ INLINE void store_quads(uint8_t *const *rows, size_t at, const __m256i sums[4], 
     store_high(rows[3] + at, high);
 }
 
-/* The template, compiled apart for the numbers of steps. */
+/* The loop that makes quads, compiled apart for the usual numbers of steps. */
 INLINE void quads(uint8_t *const *dst, const uint8_t *const *src, const struct psti_quads *quads,
                   uint32_t steps)
 {

@@ -43,7 +43,7 @@ INLINE void load_planes(const uint8_t *src, __m128i v[3])
 enum { ROWS = PSTI_MAX_LANES };
 #define EVEN_BYTES 0x5555555555555555ULL
 
-/* One or two vectors of each row. */
+/* The bytes of each row that a vector's outputs read: one vector of them, or two. */
 struct tables {
     __m512i a[ROWS], b[ROWS];
 };
@@ -90,8 +90,8 @@ INLINE void store_sums(uint8_t *const *rows, size_t at, const __m512i sums[ROWS]
     store_parts(rows, at, v);
 }
 
-/* The template, for windows within one or two vectors, compiled apart for the numbers of steps of
- * the usual scales. */
+/* The loop that makes outputs by picks. It is compiled apart for windows within one or two vectors,
+ * and for the numbers of steps of the usual scales. */
 INLINE void pick(uint8_t *const *dst, const uint8_t *const *src, const struct psti_picks *picks,
                  uint32_t steps, bool two)
 {

@@ -87,8 +87,8 @@ INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
                             const struct psti_axis *axis, uint32_t begin, uint32_t end,
                             uint32_t bias, uint32_t taps, uint32_t channels)
 {
-    /* These are locals because bytes are stored below: the compiler would read other memory again
-     * each time. */
+    /* These are local copies because bytes are stored below: the compiler would read other memory
+     * again each time. */
     const struct psti_axis own = *axis;
     const uint8_t *from[LANES];
     uint8_t *to[LANES];
