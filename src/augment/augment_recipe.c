@@ -26,7 +26,7 @@ void psti_augment_chain_finish(const struct psti_chain *chain, struct psti_recip
     memcpy(finish->offset, chain->offset, chain->output.channels * sizeof chain->offset[0]);
 }
 
-/* The steps and tables of a recipe that have been made so far. */
+/* The memory for a recipe's tables, and how many bytes they take so far. */
 struct shelf {
     const struct psti_chain *chain;
     unsigned char *memory; /* NULL: the tables are only measured */

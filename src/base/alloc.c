@@ -20,9 +20,9 @@
 #include <sys/mman.h>
 
 struct header {
-    size_t nbytes;  /* as the caller of psti_alloc gave it */
-    uint32_t lead;  /* from the start of the hook's memory to the caller's memory */
-    uint32_t magic; /* detects frees of foreign memory, in debug builds */
+    size_t nbytes;  /* bytes that the caller of psti_alloc asked for */
+    uint32_t lead;  /* distance from the start of the hook's memory to the caller's */
+    uint32_t magic; /* lets debug builds detect a free of foreign memory */
 };
 
 #define HEADER_NBYTES 16
@@ -151,8 +151,8 @@ void psti_free(void *memory)
         return;
     struct header header = *header_of(memory);
     if (header.magic != HEADER_MAGIC)
-        __builtin_trap(); /* freed twice or not allocated here: to go on would corrupt the caller's
-                             heap */
+        __builtin_trap(); /* memory was freed twice or not allocated here: to go on would corrupt
+                           * the caller's heap */
     header_of(memory)->magic = 0;
     atomic_fetch_sub_explicit(&live_nbytes, header.nbytes, memory_order_relaxed);
     hooks.free(hooks.ctx, (char *)memory - header.lead, header.nbytes + header.lead);

@@ -2,8 +2,8 @@
  * uses no other allocator.
  *
  * Sizes are kept in a header before the memory, so that psti_free needs no size. All functions
- * return NULL if there is no memory (or if a test made the call fail, see fault.h). Contents are
- * uninitialised unless stated. */
+ * return NULL if there is no memory (or if a test made the call fail, see fault.h). The memory is
+ * uninitialised unless a comment says otherwise. */
 #ifndef PST_BASE_ALLOC_H
 #define PST_BASE_ALLOC_H
 
@@ -17,7 +17,8 @@ void *psti_calloc(size_t n, size_t size);        /* zeroed; checks n * size for 
 void *psti_alloc_array(size_t n, size_t size);   /* not zeroed; checks n * size for overflow */
 void *psti_realloc(void *memory, size_t nbytes); /* if it returns NULL, `memory` is unchanged */
 void *psti_alloc_aligned(size_t alignment,
-                         size_t nbytes); /* power of two <= 1 MiB; freed by psti_free */
+                         size_t nbytes); /* alignment: a power of two <= 1 MiB. psti_free frees the
+                                          * memory. */
 char *psti_strdup(const char *text);
 void psti_free(void *memory); /* NULL is allowed */
 

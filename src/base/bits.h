@@ -37,8 +37,9 @@ static inline void psti_store_u16(void *p, uint16_t v) { memcpy(p, &v, 2); }
 static inline void psti_store_u32(void *p, uint32_t v) { memcpy(p, &v, 4); }
 static inline void psti_store_u64(void *p, uint64_t v) { memcpy(p, &v, 8); }
 
-/* Returns the 64 bits from bit `at` on. Reads 9 bytes. Both loads have the bits that overlap. This
- * is no funnel shift, of which clang would make SHRD, a slow instruction on AMD's processors. */
+/* Returns the 64 bits from bit `at` on. Reads 9 bytes by two loads, whose results are ORed; where
+ * the loads overlap they have the same bits. The code is written so that clang makes no SHRD of it,
+ * an instruction that is slow on AMD's processors. */
 static inline __attribute__((always_inline)) uint64_t psti_load_bits64(const uint8_t *bytes,
                                                                        uint64_t at)
 {
@@ -46,16 +47,16 @@ static inline __attribute__((always_inline)) uint64_t psti_load_bits64(const uin
     return psti_load_u64(p) >> (at & 7) | psti_load_u64(p + 1) << (8 - (at & 7));
 }
 
-/* Rounds up. `alignment` is a power of two; the caller knows that value + alignment does not
- * overflow. */
+/* Returns the value, rounded up to a multiple of `alignment`, which is a power of two. The caller
+ * knows that value + alignment does not overflow. */
 static inline size_t psti_round_up(size_t value, size_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-/* Returns value / divisor. The caller knows that it is below 2^64, which means that the upper half
- * of `value` is below `divisor`. The operator `/` would need the compiler's runtime library, which
- * wheels leave out (scripts/wheels.py). */
+/* Returns value / divisor. The caller knows that the quotient is below 2^64, which means that the
+ * upper half of `value` is below `divisor`. The operator `/` would need the compiler's runtime
+ * library, which wheels leave out (scripts/wheels.py). */
 static inline uint64_t psti_divide_u128(unsigned __int128 value, uint64_t divisor)
 {
     uint64_t high = (uint64_t)(value >> 64), low = (uint64_t)value;

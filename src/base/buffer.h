@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All zero is an empty buffer. It has one owner; threads have buffers of their own. */
+/* An empty buffer is all zero. A buffer has one owner; threads have buffers of their own. */
 struct psti_buffer {
     void *bytes; /* aligned to PSTI_CACHE_LINE */
     size_t capacity;
 };
 
-/* Makes `bytes` hold `nbytes`; it is not NULL afterwards, even for 0. If the buffer has to grow,
- * its contents are lost. PST_ERROR_MEMORY leaves it empty: the text is then "out of memory for
- * <nbytes> bytes <purpose>", and the room is `room`. */
+/* Makes `bytes` hold at least `nbytes`. `bytes` is not NULL afterwards, even for 0. If the buffer
+ * has to grow, its contents are lost. After PST_ERROR_MEMORY the buffer is empty; the text is then
+ * "out of memory for <nbytes> bytes <purpose>", and the room is `room`. */
 enum pst_status psti_buffer_reserve(struct psti_buffer *buffer, uint64_t nbytes, const char *room,
                                     const char *purpose, struct pst_error *err);
 /* Frees the memory; the buffer is empty and may be used again. */

@@ -1,4 +1,5 @@
-/* checked.h - arithmetic that detects overflow. False means overflow; *out is then undefined. */
+/* checked.h - arithmetic that detects overflow. Functions return false after an overflow; *out is
+ * then undefined. */
 #ifndef PST_BASE_CHECKED_H
 #define PST_BASE_CHECKED_H
 
@@ -23,7 +24,7 @@ static inline bool psti_mul_u64(uint64_t a, uint64_t b, uint64_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* True if [offset, offset + nbytes) lies within [0, total). */
+/* Returns whether [offset, offset + nbytes) lies within [0, total). */
 static inline bool psti_range_fits(uint64_t offset, uint64_t nbytes, uint64_t total)
 {
     return offset <= total && nbytes <= total - offset;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-int64_t psti_clock_ns(void);             /* CLOCK_MONOTONIC */
-void psti_clock_sleep_until(int64_t ns); /* time of psti_clock_ns */
+int64_t psti_clock_ns(void);             /* the time of CLOCK_MONOTONIC */
+void psti_clock_sleep_until(int64_t ns); /* ns: a time of psti_clock_ns */
 
 #endif

@@ -2,8 +2,8 @@
  *
  * In: bytes; out: 32 bits. Pure; any thread. CPUs with AVX2 have SSE4.2, which has the instruction.
  * ARM has it from version 8.1 on, and the machine says so (PSTI_CPU_ARM_CRC). Without it a byte
- * costs two look-ups, which is fast enough for what walks over TFRecord files sum: the 8 bytes of
- * lengths, and small records. */
+ * costs two look-ups. That is fast enough for the walk over TFRecord files, which computes
+ * checksums of the 8 bytes of lengths, and of small records. */
 #include "base/crc32c.h"
 
 #include "base/bits.h"
@@ -15,7 +15,8 @@
 
 uint32_t psti_crc32c_c(uint32_t before, const void *bytes, size_t nbytes)
 {
-    /* Entry i: what the polynomial 0x1EDC6F41, with its bits reversed, makes of the 4 bits i. */
+    /* of_4_bits[i] is the remainder of the 4 bits i by the polynomial 0x1EDC6F41 with its bits
+     * reversed. */
     static const uint32_t of_4_bits[16] = {
         0x00000000, 0x105EC76F, 0x20BD8EDE, 0x30E349B1, 0x417B1DBC, 0x5125DAD3,
         0x61C69362, 0x7198540D, 0x82F63B78, 0x92A8FC17, 0xA24BB5A6, 0xB21572C9,
@@ -43,7 +44,8 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t before
     return ~(uint32_t)sum;
 }
 #elif defined(__aarch64__)
-/* The assembler's own words, because compilers differ in how a function is given the extension. */
+/* The instruction is given in assembler, because compilers differ in how a function gets the
+ * extension. */
 static uint32_t by_instruction(uint32_t before, const uint8_t *at, size_t nbytes)
 {
     uint32_t sum = ~before;

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* before: the sum of the bytes before these; 0 at the start. Pure; any thread. */
+/* Returns the checksum of these bytes, continued from `before`, that of the bytes before them (0 at
+ * the start). Pure; any thread. */
 uint32_t psti_crc32c(uint32_t before, const void *bytes, size_t nbytes);
 
 /* Computes the same in plain C. The code of every CPU level must give its results. */

@@ -1,4 +1,4 @@
-/* fault.c - the counters of fault.h, in builds with PST_FAULTS only. */
+/* fault.c - the counters of fault.h. Only builds with PST_FAULTS have them. */
 #include "base/fault.h"
 
 #ifdef PST_FAULTS

@@ -20,10 +20,10 @@ enum psti_fault_kind {
 };
 
 #ifdef PST_FAULTS
-/* True if the caller must behave as if the operation had failed. */
+/* Returns whether the caller must behave as if the operation had failed. */
 bool psti_fault(enum psti_fault_kind kind);
-/* Makes call number `n` (1 = the next one) of `kind` fail, and all later ones too if `sticky`. 0
- * disarms. */
+/* Makes call number `n` (1 = the next one) of `kind` fail and, if `sticky`, all later calls too. n
+ * = 0 makes none fail. */
 void psti_fault_arm(enum psti_fault_kind kind, uint64_t n, bool sticky);
 /* Returns the number of calls of `kind` since psti_fault_arm. */
 uint64_t psti_fault_count(enum psti_fault_kind kind);

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 uint64_t psti_hash64(const void *bytes, size_t nbytes);
-/* XXH32, the checksum of LZ4's frames. */
+/* Returns the XXH32 of the bytes, which LZ4's frames have as checksum. */
 uint32_t psti_hash32(const void *bytes, size_t nbytes);
 
-/* State of a hash over several pieces. Plain data, no clean-up. */
+/* The state of a hash over several pieces. It is plain data and needs no clean-up. */
 struct psti_hash_state {
     _Alignas(64) unsigned char opaque[640];
 };
@@ -17,7 +17,8 @@ void psti_hash_begin(struct psti_hash_state *state);
 void psti_hash_update(struct psti_hash_state *state, const void *bytes, size_t nbytes);
 uint64_t psti_hash_end(const struct psti_hash_state *state);
 
-/* 16 bytes of one stream: two hashes of it, before which half i (0, 1) gets the byte i. */
+/* The state of a hash of 16 bytes: two XXH3-64 of the same stream, before which half i (0, 1) got
+ * the byte i. */
 struct psti_hash_pair {
     struct psti_hash_state halves[2];
 };
@@ -26,8 +27,8 @@ void psti_hash_pair_update(struct psti_hash_pair *pair, const void *bytes, size_
 void psti_hash_pair_end(const struct psti_hash_pair *pair, uint8_t out[16]);
 
 #if defined(__x86_64__)
-/* The same functions with AVX2 (hash_avx2.c). The functions above call these for pieces of at
- * least PSTI_HASH_WIDE_MIN bytes. Pieces of one state may go to either. */
+/* The same functions with AVX2 (hash_avx2.c). The functions above call these for pieces of at least
+ * PSTI_HASH_WIDE_MIN bytes. The pieces of one hash may go through both kinds of functions. */
 enum { PSTI_HASH_WIDE_MIN = 256 };
 uint64_t psti_hash64_avx2(const void *bytes, size_t nbytes);
 void psti_hash_update_avx2(struct psti_hash_state *state, const void *bytes, size_t nbytes);

@@ -1,8 +1,8 @@
 /* hash_avx2.c - XXH3-64 compiled for AVX2.
  *
- * In and out as in hash.h; the same bits in half the time. Pure; any thread. xxHash chooses its
- * vectors when it is compiled, so the whole of it is compiled here for AVX2, with static
- * functions. The form of its state does not depend on the vectors. */
+ * Input and output are as in hash.h. The result is the same, in half the time. Pure; any thread.
+ * xxHash chooses its vectors when it is compiled, so the whole of it is compiled here for AVX2,
+ * with static functions. The form of its state does not depend on the vectors. */
 #include "base/hash.h"
 
 #if defined(__x86_64__)
@@ -19,7 +19,7 @@
 #endif
 
 #define XXH_INLINE_ALL
-#define XXH_VECTOR 2 /* XXH_AVX2 */
+#define XXH_VECTOR 2 /* the value of XXH_AVX2 */
 #include <xxhash.h>
 
 uint64_t psti_hash64_avx2(const void *bytes, size_t nbytes) { return XXH3_64bits(bytes, nbytes); }

@@ -11,33 +11,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Deflate makes at most 258 bytes from 2 bits: this many bytes from a byte. */
+/* The most bytes that deflate makes from one byte: at most 258 from 2 bits. */
 #define PSTI_INFLATE_FACTOR_MAX 1032
 
 struct psti_inflater;
 
-/* room: that of the errors, which outlives the inflater. PST_ERROR_MEMORY. */
+/* Makes an inflater. `room` is the room of its errors; the text must outlive the inflater. Returns
+ * PST_OK or PST_ERROR_MEMORY. */
 enum pst_status psti_inflate_open(struct psti_inflater **out, const char *room,
                                   struct pst_error *err);
-/* *inflater becomes NULL. A NULL is allowed. */
+/* Frees the inflater and sets *inflater to NULL. *inflater may be NULL. */
 void psti_inflate_close(struct psti_inflater **inflater);
 
 /* Inflates all of `in`, which must give exactly the n_out bytes of `out`. `out` is undefined after
- * failure; nothing behind it is written.
+ * failure; nothing after its end is written.
  *
- * PST_ERROR_CORRUPT: the data are damaged or cut short, give fewer or more bytes, or do not end
- * with `in`. */
+ * Returns PST_ERROR_CORRUPT if the data are damaged or cut short, give fewer or more bytes, or do
+ * not end with `in`. */
 enum pst_status psti_inflate_raw(struct psti_inflater *inflater, const void *in, size_t n_in,
                                  void *out, size_t n_out, struct pst_error *err);
 
-/* Inflates the first bytes: n_out of them, or as many as the first n_in bytes of the data give.
- * *n: how many.
+/* Inflates the first n_out bytes, or as many as the first n_in bytes of the data give. Sets *n to
+ * their number.
  *
- * PST_ERROR_CORRUPT: the data are damaged before the n_out bytes are full. PST_ERROR_MEMORY. */
+ * Returns PST_ERROR_CORRUPT if the data are damaged before the n_out bytes are full, or
+ * PST_ERROR_MEMORY. */
 enum pst_status psti_inflate_head(struct psti_inflater *inflater, const void *in, size_t n_in,
                                   void *out, size_t n_out, size_t *n, struct pst_error *err);
 
-/* The CRC-32 of zip and gzip. `before`: that of the bytes before these; 0 at the start. */
+/* Returns the CRC-32 of zip and gzip, continued from `before`, that of the bytes before these (0 at
+ * the start). */
 uint32_t psti_crc32(uint32_t before, const void *bytes, size_t nbytes);
 
 #endif

@@ -1,4 +1,5 @@
-/* jpeg_marker.c - finds the markers of a JPEG, for parsers of headers. Pure; any bytes. */
+/* jpeg_marker.c - finds the markers of a JPEG, for parsers of headers. Pure functions; the bytes
+ * may be anything. */
 #include "base/jpeg_marker.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* latency.h - measures requests: how many, how long each took, and the rate while any was under
- * way. Any thread; each call takes the meter's lock for a moment. */
+/* latency.h - measures requests: how many there were, how long each took, and their rate in the
+ * time in which any was under way. Any thread; each call holds the meter's lock for a moment. */
 #ifndef PST_BASE_LATENCY_H
 #define PST_BASE_LATENCY_H
 
@@ -11,9 +11,9 @@
 #define PSTI_LATENCY_BUCKETS 256
 
 struct psti_latency {
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards the members after it */
     uint64_t n, nbytes, sum_ns;
-    uint64_t busy_ns; /* time with requests under way, up to `since_ns` */
+    uint64_t busy_ns; /* time in which requests were under way, up to `since_ns` */
     int64_t since_ns;
     uint32_t n_under_way;
     uint64_t buckets[PSTI_LATENCY_BUCKETS];
@@ -22,16 +22,17 @@ struct psti_latency {
 struct psti_latency_figures {
     uint64_t n, nbytes;
     uint64_t mean_ns, p99_ns; /* 0 if n is 0 */
-    double bytes_per_second;  /* 0 if nothing was ever under way */
+    double bytes_per_second;  /* 0 if no request was ever under way */
 };
 
 void psti_latency_open(struct psti_latency *latency);
 void psti_latency_close(struct psti_latency *latency);
-/* n requests begin. */
+/* Notes that n requests begin. */
 void psti_latency_begin(struct psti_latency *latency, uint32_t n);
-/* One request ends that psti_latency_begin counted. counts: it gave nbytes, and took took_ns. */
+/* Notes that a request, which psti_latency_begin has counted, ends. If `counts` is not 0, the
+ * request is measured: it gave nbytes and took took_ns. */
 void psti_latency_end(struct psti_latency *latency, int counts, uint64_t nbytes, int64_t took_ns);
-/* Notes a request that was not begun: it has no part in the rate. */
+/* Notes a request without psti_latency_begin. It does not count for the rate. */
 void psti_latency_note(struct psti_latency *latency, uint64_t nbytes, int64_t took_ns);
 void psti_latency_read(struct psti_latency *latency, struct psti_latency_figures *figures);
 

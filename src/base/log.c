@@ -1,4 +1,4 @@
-/* log.c - one process-wide callback, set before other threads use the library. */
+/* log.c - keeps the one callback of the process. It is set before other threads use the library. */
 #include "base/log.h"
 
 #include <stdarg.h>

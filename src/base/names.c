@@ -1,5 +1,5 @@
-/* names.c - texts of the public enumerations: statuses, forms, dtypes, types of fields. Pure
- * tables. */
+/* names.c - the names of the members of public enumerations: statuses, forms, dtypes, types of
+ * fields. Only constant tables. */
 #include <penstock/dataset.h>
 
 #include <string.h>

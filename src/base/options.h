@@ -9,20 +9,21 @@
 
 #include <penstock/status.h>
 
-/* Copies the caller's `given`, of `given_nbytes` bytes, to `full`, of `full_nbytes`. Members
- * that the caller does not know become zero. PST_ERROR_ARGUMENT: given_nbytes is 0 or above 64
- * KiB, so it was never set. PST_ERROR_VERSION: a byte beyond full_nbytes is not zero, so the
- * caller uses a member that this library does not know. `what` names the struct in the text. */
+/* Copies the caller's struct `given`, of `given_nbytes` bytes, to the library's `full`, of
+ * `full_nbytes` bytes. Members that the caller's version does not have become zero. Returns
+ * PST_ERROR_ARGUMENT if given_nbytes is 0 or above 64 KiB, since it was never set then;
+ * PST_ERROR_VERSION if a byte beyond full_nbytes is not zero, since the caller then uses a member
+ * that this library does not know. `what` names the struct in the text. */
 enum pst_status psti_struct_read(void *full, size_t full_nbytes, const void *given,
                                  size_t given_nbytes, const char *what, const char *room,
                                  struct pst_error *err);
 
-/* As psti_struct_read for a struct whose first member is size_t struct_size. If `given` is NULL,
- * all members become zero. Sets full's struct_size to full_nbytes. */
+/* Does as psti_struct_read for a struct whose first member is size_t struct_size. If `given` is
+ * NULL, all members of `full` become zero. Sets struct_size of `full` to full_nbytes. */
 enum pst_status psti_options_copy(void *full, size_t full_nbytes, const void *given,
                                   const char *room, struct pst_error *err);
 
-/* Copies the library's `full` to the caller's `given`, of `given_nbytes` bytes: as much as fits.
+/* Copies as much of the library's `full` to the caller's `given`, of `given_nbytes` bytes, as fits.
  * The rest of `given` becomes zero. */
 void psti_struct_write(void *given, size_t given_nbytes, const void *full, size_t full_nbytes);
 

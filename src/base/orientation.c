@@ -31,7 +31,7 @@ enum tiff_type {
     TIFF_LONG8 = 16
 };
 
-/* Bytes of one value by its type. 0: there is no such type. */
+/* Bytes of one value, by its type. 0: there is no such type. */
 static const uint8_t value_nbytes[] = {
     [TIFF_BYTE] = 1,     [TIFF_ASCII] = 1,     [TIFF_SHORT] = 2,     [TIFF_LONG] = 4,
     [TIFF_RATIONAL] = 8, [TIFF_SBYTE] = 1,     [TIFF_UNDEFINED] = 1, [TIFF_SSHORT] = 2,
@@ -69,8 +69,7 @@ static double load_double(const uint8_t *p, bool big)
     return value;
 }
 
-/* Returns the number at `p`, or 0 for types that hold text or bytes: Pillow makes no number of
- * them. */
+/* Returns the number at `p`, or 0 for types that hold text or bytes, as Pillow does. */
 static double load_number(const uint8_t *p, uint32_t type, bool big)
 {
     switch (type) {
@@ -105,8 +104,8 @@ static uint8_t valid(double value)
     return value >= 1 && value <= 8 && (uint8_t)value == value ? (uint8_t)value : 1;
 }
 
-/* Reads an entry whose tag is that of the orientation. Returns 0 if its value is not there: the
- * entry then counts as absent. */
+/* Reads an entry that has the tag of the orientation. Returns 0 if the bytes end before its value:
+ * the entry then counts as absent. */
 static uint8_t entry_orientation(const uint8_t *tiff, size_t nbytes, const uint8_t *entry, bool big)
 {
     uint32_t type = load_u16(entry + 2, big);
@@ -151,15 +150,15 @@ uint8_t psti_exif_orientation(const uint8_t *block, size_t nbytes)
     return found;
 }
 
-/* The text sought. After it come =" or > and the digit. */
+/* The text that is searched for. After it come =" or > and the digit. */
 static const char XMP_TAG[] = "tiff:Orientation";
 enum {
     XMP_TAG_LENGTH = sizeof XMP_TAG - 1,
-    XMP_EQUALS = XMP_TAG_LENGTH + 1, /* the tag and = were seen */
-    XMP_OPEN                         /* the digit comes next */
+    XMP_EQUALS = XMP_TAG_LENGTH + 1, /* the tag and = have matched */
+    XMP_OPEN                         /* the next character is the digit */
 };
 
-/* Returns how many characters match after `c`. `n` matched before. */
+/* Returns how many characters match when `c` is read after `n` have matched. */
 static uint8_t next_state(uint8_t n, uint8_t c)
 {
     if (n < XMP_TAG_LENGTH && c == (uint8_t)XMP_TAG[n])

@@ -24,9 +24,10 @@ enum psti_random_domain {
 void psti_random4(uint64_t seed, uint64_t epoch, enum psti_random_domain domain, uint64_t index,
                   uint32_t sub, uint32_t draw, uint32_t out[4]);
 
-/* Uniform in [0, 1): multiples of 2^-24, which a float holds exactly. */
+/* Returns a number uniform in [0, 1): a multiple of 2^-24, which a float holds exactly. */
 static inline float psti_uniform01(uint32_t random) { return (float)(random >> 8) * 0x1p-24f; }
-/* Uniform in 0..n-1 by multiplication (Lemire 2019, without rejection: bias < n / 2^32). n >= 1. */
+/* Returns a number uniform in 0..n-1, by multiplication (Lemire 2019, without rejection: bias < n /
+ * 2^32). n >= 1. */
 static inline uint32_t psti_uniform_below(uint32_t random, uint32_t n)
 {
     return (uint32_t)(((uint64_t)random * n) >> 32);

@@ -27,7 +27,7 @@ void psti_queue_destroy(struct psti_queue *queue)
     queue->items = NULL;
 }
 
-/* The caller holds the lock and knows that the ring is not full. */
+/* Adds an item. The caller holds the lock and knows that the ring is not full. */
 static void put(struct psti_queue *queue, void *item)
 {
     queue->items[(queue->head + queue->n) % queue->capacity] = item;
@@ -35,7 +35,7 @@ static void put(struct psti_queue *queue, void *item)
     pthread_cond_signal(&queue->not_empty);
 }
 
-/* The caller holds the lock and knows that there is an item. */
+/* Removes the oldest item. The caller holds the lock and knows that there is one. */
 static void *take(struct psti_queue *queue)
 {
     void *item = queue->items[queue->head];

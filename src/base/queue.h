@@ -1,7 +1,8 @@
-/* queue.h - a bounded queue of pointers, many producers and consumers, one lock.
+/* queue.h - a queue of pointers with a fixed capacity, one lock, and any number of producers and
+ * consumers.
  *
- * Capacity is fixed at init: pushing never allocates. After close, push fails and pop drains what
- * is left. */
+ * The capacity is fixed at init, so that pushing never allocates. After close, push fails, and pop
+ * returns the items that are left. */
 #ifndef PST_BASE_QUEUE_H
 #define PST_BASE_QUEUE_H
 
@@ -13,13 +14,13 @@
 struct psti_queue {
     pthread_mutex_t lock;
     pthread_cond_t not_empty, not_full;
-    void **items; /* guarded by lock, as all members below */
+    void **items; /* `lock` guards this member and all below */
     size_t capacity, head, n;
     bool closed;
 };
 
 enum pst_status psti_queue_init(struct psti_queue *queue, size_t capacity, struct pst_error *err);
-void psti_queue_destroy(struct psti_queue *queue);          /* no thread may be inside */
+void psti_queue_destroy(struct psti_queue *queue);          /* no thread may use the queue */
 bool psti_queue_push(struct psti_queue *queue, void *item); /* waits while full; false if closed */
 void *psti_queue_pop(struct psti_queue *queue); /* waits while empty; NULL if closed and empty */
 void *psti_queue_try_pop(struct psti_queue *queue); /* NULL if empty */

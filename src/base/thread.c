@@ -43,7 +43,8 @@ enum pst_status psti_thread_start(pthread_t *thread, const char *name, void (*fn
         psti_free(start);
         psti_fail_os(err, os_error, "base", NULL, -1, "cannot start thread '%s'", name);
         if (err)
-            err->status = PST_ERROR_LIMIT; /* EAGAIN means the system's limit on threads */
+            err->status = PST_ERROR_LIMIT; /* for EAGAIN: the system's limit on threads is
+                                            * reached */
         return PST_ERROR_LIMIT;
     }
     char full_name[16];

@@ -11,10 +11,10 @@
 enum pst_status psti_thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
                                   void *arg, struct pst_error *err);
 void psti_thread_join(pthread_t thread);
-/* Returns PENSTOCK_NUM_THREADS if it is set to 1..4096, else psti_cores. */
+/* Returns the value of PENSTOCK_NUM_THREADS if that is 1..4096, else psti_cores(). */
 unsigned psti_thread_cores(void);
-/* Waits on `cond`, made by psti_cond_init, until `deadline_ns` of psti_clock_ns. Returns 0 or
- * ETIMEDOUT. */
+/* Waits on `cond`, made by psti_cond_init, until `deadline_ns`, a time of psti_clock_ns. Returns 0
+ * or ETIMEDOUT. */
 int psti_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t deadline_ns);
 /* Makes a condition whose deadlines are times of the monotonic clock. */
 void psti_cond_init(pthread_cond_t *cond);

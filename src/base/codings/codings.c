@@ -1,8 +1,8 @@
 /* codings.c - the decoders of one thread, and the libraries that are opened for them.
  *
- * In: stored bytes and their coding. Out: the bytes that they stand for. libzstd and liblz4 are
- * opened at run time, because few data need them, and a process has each once. libzstd takes its
- * memory from malloc: its other allocators are no stable part of it. */
+ * In: stored bytes and their coding. Out: the decoded bytes. libzstd and liblz4 are opened at run
+ * time, because few data need them. A process loads each library once. libzstd takes its memory
+ * from malloc, because its functions for other allocators are not part of its stable interface. */
 #include "base/codings/codings.h"
 
 #include "base/alloc.h"
@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* libdeflate's decompressor; the state of libzstd 1.5, and what it may grow by. */
+/* Memory of libdeflate's decompressor, and of the state of libzstd 1.5 with what it may grow by. */
 enum { DEFLATE_NBYTES = 12 << 10, ZSTD_NBYTES = 192 << 10 };
 
-/* The functions of libzstd that are used: its name, our member, result and arguments. */
+/* The functions of libzstd that are used: symbol, name of our member, result and arguments. */
 #define ZSTD_LIST(F)                                                                               \
     F(ZSTD_createDCtx, create, void *, (void))                                                     \
     F(ZSTD_freeDCtx, close, size_t, (void *))                                                      \
@@ -28,7 +28,7 @@ enum { DEFLATE_NBYTES = 12 << 10, ZSTD_NBYTES = 192 << 10 };
 
 struct psti_codings {
     const char *room;
-    struct psti_inflater *inflater; /* NULL until it is needed, as all of these */
+    struct psti_inflater *inflater; /* this and the other decoders are NULL until they are needed */
     struct {
 #define MEMBER(symbol, member, result, arguments) result(*member) arguments;
         ZSTD_LIST(MEMBER)
@@ -46,8 +46,9 @@ uint64_t psti_codings_nbytes(uint32_t codings)
 
 /* A library that is opened at run time. */
 struct library {
-    const char *name, *file, *package; /* "libzstd", its file, how Debian and Fedora call it */
-    const char *variable;              /* of the environment: another file */
+    const char *name, *file, *package; /* "libzstd", its file name, and the name of its package in
+                                        * Debian and Fedora */
+    const char *variable;              /* the environment variable that may name another file */
     const char *form;
 };
 
@@ -70,7 +71,7 @@ static enum pst_status fail_library(const struct library *library, const char *w
                      library->form, library->name, library->package, why);
 }
 
-/* Opens the library, which stays open: RTLD_NODELETE. */
+/* Opens the library, which stays loaded until the process ends (RTLD_NODELETE). */
 static enum pst_status open_library(const struct library *library, void **handle,
                                     struct pst_error *err)
 {
@@ -117,7 +118,7 @@ static enum pst_status open_lz4(struct psti_codings *codings, struct pst_error *
                : fail_library(&liblz4, "it lacks the function LZ4_decompress_safe_usingDict", err);
 }
 
-/* Makes the decoder of a coding, unless it is there. */
+/* Makes the decoder of a coding, if it does not exist yet. */
 static enum pst_status make(struct psti_codings *codings, enum pst_coding coding,
                             struct pst_error *err)
 {

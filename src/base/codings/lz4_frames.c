@@ -1,9 +1,10 @@
-/* lz4_frames.c - walks over frames of LZ4 (lz4_Frame_format.md, version 1.6.2), whose blocks a
- * function decodes.
+/* lz4_frames.c - walks over frames of LZ4 (lz4_Frame_format.md, version 1.6.2), and lets a function
+ * decode their blocks.
  *
- * The library's own functions for frames allocate buffers of the size of a block. This needs no
- * memory, because all of the input and of the output is there. In: frames, also such that are to be
- * skipped. Out: exactly the bytes that the caller expects. Any thread. */
+ * The library's own functions for frames allocate buffers of the size of a block. This code needs
+ * no memory, because all of the input and of the output is in memory already. In: frames, some of
+ * which may be of the kind that is skipped. Out: exactly the bytes that the caller expects. Any
+ * thread. */
 #include "base/codings/codings.h"
 
 #include "base/bits.h"
@@ -13,7 +14,8 @@
 #include <string.h>
 
 #define FRAME UINT32_C(0x184D2204)
-#define SKIPPED UINT32_C(0x184D2A50) /* and the 15 numbers behind it */
+#define SKIPPED UINT32_C(0x184D2A50) /* the magic numbers of skippable frames: this one and the next
+                                      * 15 */
 #define IS_STORED (UINT32_C(1) << 31)
 enum { HISTORY_NBYTES = 1 << 16 };
 
@@ -24,8 +26,8 @@ struct frames {
     psti_lz4_block *decode_block;
     const uint8_t *in, *in_end;
     uint8_t *out, *end;
-    uint8_t *begin; /* of the output of this frame */
-    /* The header of this frame states these: */
+    uint8_t *begin; /* where the output of this frame begins */
+    /* The header of the frame states the next three members. */
     bool is_linked, has_block_sums, has_sum;
     size_t block_max;
 };

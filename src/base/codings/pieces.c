@@ -1,9 +1,9 @@
 /* pieces.c - joins the parts of a record of RecordIO (dmlc/recordio.h).
  *
- * Whoever writes a record cuts it where it holds the magic number at a multiple of 4, and leaves
- * that number out: between two parts it is put back. The item is the end of the record: what stands
- * before it is the record's own header. In: the parts with their headers. Out: the item. No memory,
- * any thread. */
+ * The magic number at a multiple of 4 would look like the start of a record. So a writer cuts a
+ * record wherever it holds that number there, and leaves the number out. The number is put back
+ * between two parts. The item is the end of the record; the bytes before the item are the record's
+ * own header. In: the parts with their headers. Out: the item. No memory, any thread. */
 #include "base/codings/codings.h"
 
 #include "base/bits.h"
@@ -15,7 +15,7 @@
 enum { WHOLE = 0, FIRST = 1, MIDDLE = 2, LAST = 3, HEADER_NBYTES = 8 };
 #define LENGTH_MASK ((UINT32_C(1) << 29) - 1)
 
-/* Checks the parts, and tells how many bytes they give. */
+/* Checks the parts, and sets *n to the number of bytes that they give. */
 static const char *measure(const uint8_t *in, size_t n_in, size_t *n)
 {
     *n = 0;
@@ -42,8 +42,8 @@ static const char *measure(const uint8_t *in, size_t n_in, size_t *n)
     return n_in == 0 ? "the record has no parts" : NULL;
 }
 
-/* Adds bytes of the record to the item. The first *n_skip of the record are passed over. Returns
- * where the item's next byte belongs. */
+/* Appends bytes of the record to the item. The first *n_skip bytes of the record are left out.
+ * Returns where the item's next byte goes. */
 static uint8_t *put(uint8_t *out, const uint8_t *bytes, size_t n, size_t *n_skip)
 {
     size_t skipped = n < *n_skip ? n : *n_skip;

@@ -2,10 +2,9 @@
  *
  * In: a length in 7-bit groups, and elements: literal bytes, or copies of bytes that were decoded
  * before. Out: exactly the bytes that the caller expects. No memory, any thread. No byte is
- * trusted: each element is compared with what is left of both sides before it is done. Where both
- * sides have room for it, 16 bytes are moved at once, and what is too much is overwritten by the
- * next element.
- */
+ * trusted: before each element, the bytes that it needs are compared with those that are left of
+ * input and output. Where both have 16 bytes left, 16 are copied at once, and the next element
+ * overwrites those that were too many. */
 #include "base/codings/codings.h"
 
 #include "base/bits.h"
@@ -24,7 +23,8 @@ struct snappy {
     uint8_t *out, *begin, *end;
 };
 
-/* Reads the length that the data state. False: it is none of 32 bits. */
+/* Reads the length with which the data begin. Returns false if there is no length of at most 32
+ * bits. */
 static bool read_length(struct snappy *snappy, uint64_t *length)
 {
     *length = 0;
@@ -64,7 +64,8 @@ static const char *put_literal(struct snappy *snappy, uint8_t tag)
     return NULL;
 }
 
-/* Copies n bytes from `offset` before. Both may overlap: what is copied may be copied again. */
+/* Copies n bytes from `offset` bytes before. Source and destination may overlap: bytes that were
+ * just written may be copied again. */
 static const char *put_copy(struct snappy *snappy, size_t n, size_t offset)
 {
     size_t room = (size_t)(snappy->end - snappy->out);
@@ -89,10 +90,10 @@ static const char *put_copy(struct snappy *snappy, size_t n, size_t offset)
     return NULL;
 }
 
-/* Does one element. */
+/* Decodes one element. */
 static const char *step(struct snappy *snappy)
 {
-    static const uint8_t n_of_kind[] = {0, 1, 2, 4}; /* bytes behind the tag */
+    static const uint8_t n_of_kind[] = {0, 1, 2, 4}; /* bytes after the tag, by kind of element */
     uint8_t tag = *snappy->in++, kind = tag & 3;
     if (kind == 0)
         return put_literal(snappy, tag);

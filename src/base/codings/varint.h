@@ -1,4 +1,5 @@
-/* varint.h - numbers of 7 bits a byte, the lowest first, as protobuf and Thrift write them. */
+/* varint.h - reads numbers that are stored in 7 bits of each byte, the lowest first, as protobuf
+ * and Thrift write them. */
 #ifndef PST_BASE_VARINT_H
 #define PST_BASE_VARINT_H
 

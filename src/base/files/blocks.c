@@ -1,4 +1,5 @@
-/* blocks.c - blocks with checksums: filled, hashed and handed to the output one after the other. */
+/* blocks.c - writes a payload as blocks with checksums: each is filled, hashed and then handed to
+ * the output. */
 #include "base/files/blocks.h"
 
 #include "base/alloc.h"

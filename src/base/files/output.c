@@ -68,7 +68,7 @@ enum pst_status psti_output_append(struct psti_output *output, const void *bytes
     if (nbytes > output->capacity - output->n)
         status = psti_output_flush(output, err);
     if (status == PST_OK && nbytes >= output->capacity) {
-        /* The bytes are written without a copy into the buffer, because they are many. */
+        /* So many bytes are written directly, without a copy into the buffer. */
         status = write_at(output, output->offset, from, nbytes, err);
         if (status == PST_OK)
             output->offset += nbytes;

@@ -12,31 +12,31 @@
 #include <stdint.h>
 
 struct psti_output {
-    int fd;           /* -1 if closed */
-    const char *room; /* for messages: the room that writes */
-    uint64_t offset;  /* place of the buffer's first byte in the file */
+    int fd;           /* -1: the file is closed */
+    const char *room; /* the room that writes, for messages */
+    uint64_t offset;  /* position in the file of the buffer's first byte */
     uint8_t *buffer;
     size_t n, capacity;
     char *path; /* for messages */
 };
 
-/* Allocates the buffer and copies the path. The caller opens the file afterwards and sets `fd`, so
- * that no file is made where memory is short. After a failure there is nothing to close. */
+/* Allocates the buffer and copies the path. The caller then opens the file and sets `fd`; in this
+ * order no file is made if there is no memory. After a failure there is nothing to close. */
 enum pst_status psti_output_prepare(struct psti_output *output, const char *room, const char *path,
                                     uint64_t offset, size_t capacity, struct pst_error *err);
 enum pst_status psti_output_append(struct psti_output *output, const void *bytes, size_t nbytes,
                                    struct pst_error *err);
 enum pst_status psti_output_flush(struct psti_output *output, struct pst_error *err);
-/* Flushes and calls fsync. */
+/* Flushes the buffer and calls fsync. */
 enum pst_status psti_output_sync(struct psti_output *output, struct pst_error *err);
-/* Overwrites bytes that were flushed already. */
+/* Overwrites bytes of the file that were flushed before. */
 enum pst_status psti_output_patch(struct psti_output *output, uint64_t offset, const void *bytes,
                                   size_t nbytes, struct pst_error *err);
-/* Drops the buffered bytes. The structure may be all zero except for fd -1. */
+/* Closes the file without writing the buffer. The structure may be all zero except for fd -1. */
 void psti_output_close(struct psti_output *output);
 
-/* Makes the names in a directory durable. `name` is relative to the open directory `fd`: "." or
- * "..". Returns 0 or errno. */
+/* Calls fsync for a directory, so that the names in it survive a crash. `name` is relative to the
+ * open directory `fd`: "." or "..". Returns 0 or errno. */
 int psti_sync_directory(int fd, const char *name);
 
 #endif

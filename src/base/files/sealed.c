@@ -1,8 +1,8 @@
 /* sealed.c - makes, seals, checks and maps memfds.
  *
- * memfd_create is called by its number, because the C library has it from version 2.27 on only. The
- * seals' numbers are the kernel's. Who receives a descriptor believes nothing of it but what the
- * kernel says: its seals, and its length, which a seal keeps from shrinking. */
+ * memfd_create is called by its number, because the C library has a function for it only from
+ * version 2.27 on. The seals' numbers are the kernel's. A receiver of a descriptor believes only
+ * what the kernel says of it: its seals, and its length, which a seal keeps from shrinking. */
 #include "base/files/sealed.h"
 
 #include "base/fail.h"
@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* From <linux/memfd.h> and <linux/fcntl.h>, which old systems lack. */
+/* These numbers are from <linux/memfd.h> and <linux/fcntl.h>, which old systems lack. */
 #define CREATE_CLOEXEC 0x1u
 #define CREATE_ALLOW_SEALING 0x2u
 #define ADD_SEALS 1033
@@ -80,15 +80,16 @@ size_t psti_sealed_nbytes(int fd)
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (size_t)st.st_size : 0;
 }
 
-/* True if the descriptor is a memfd with all these seals. Other files have none: the call fails. */
+/* Returns whether the descriptor is a memfd with all these seals. For other files the call
+ * fails. */
 static bool has_seals(int fd, int seals)
 {
     int found = fcntl(fd, GET_SEALS);
     return found >= 0 && (found & seals) == seals;
 }
 
-/* A blob is mapped as MAP_PRIVATE: kernels before 6.7 refuse MAP_SHARED for memory that is sealed
- * against writing, and its bytes never change. */
+/* Maps a descriptor. A blob is mapped as MAP_PRIVATE, because kernels before 6.7 refuse MAP_SHARED
+ * for memory that is sealed against writing; its bytes never change, so both are the same. */
 static enum pst_status map(int fd, size_t nbytes, int flags, const void **bytes,
                            struct pst_error *err)
 {

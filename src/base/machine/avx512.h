@@ -13,11 +13,11 @@
 #define PSTI_ICL_TARGET
 #else
 #include <immintrin.h>
-/* PSTI_CPU_AVX512 */
+/* Attributes of functions for PSTI_CPU_AVX512. */
 #define PSTI_AVX512_TARGET                                                                         \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,bmi,bmi2,f16c,"        \
                           "popcnt")))
-/* PSTI_CPU_AVX512_ICL */
+/* Attributes of functions for PSTI_CPU_AVX512_ICL. */
 #define PSTI_ICL_TARGET                                                                            \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,"    \
                           "avx512vnni,avx512bitalg,avx512vpopcntdq,gfni,avx2,bmi,bmi2,f16c,"       \

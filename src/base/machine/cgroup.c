@@ -1,7 +1,8 @@
 /* cgroup.c - finds the directories of this process's control groups.
  *
- * /proc/self/cgroup names the groups: "0::/path" of version 2, "4:cpu,cpuacct:/path" of version 1,
- * whose hierarchies are mounted by the list of their controllers or by one of them. */
+ * /proc/self/cgroup names the groups. A line of version 2 is "0::/path". A line of version 1 is
+ * "4:cpu,cpuacct:/path"; its hierarchy is mounted in a directory with the names of all its
+ * controllers or of one. */
 #include "base/machine/cgroup.h"
 
 #include <stdio.h>

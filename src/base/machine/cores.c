@@ -1,5 +1,5 @@
-/* cores.c - the number of threads to use, from affinity, control groups and launchers' variables.
- */
+/* cores.c - finds the number of threads to use, from the CPU affinity, control groups and the
+ * variables of launchers. */
 #include "base/machine/cores.h"
 
 #include "base/machine/cgroup.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Batch scripts and the like have step numbers from here on. */
+/* Slurm gives batch scripts and the like step numbers from here on. */
 #define SLURM_STEPS_END 0xFFFFFFF0u
 
 static unsigned whole_cores(long long quota, long long period)
@@ -20,7 +20,7 @@ static unsigned whole_cores(long long quota, long long period)
     return cores > 65536 ? 0 : (unsigned)cores;
 }
 
-/* Returns the quota of one group. 0 if there is no quota or no such group. */
+/* Returns the CPU quota of one group in cores, or 0 if there is no quota or no such group. */
 static unsigned quota_of(const char *directory)
 {
     char quota[64], period[64];
@@ -58,7 +58,8 @@ unsigned psti_cores(void)
     return cores ? cores : 1;
 }
 
-/* Returns the whole number above 0 at the start of `text`, else 0. *end points after it. */
+/* Returns the whole number above 0 at the start of `text`, or 0 if there is none. *end points after
+ * the number. */
 static unsigned number_at(const char *text, const char **end)
 {
     char *after = NULL;
@@ -74,8 +75,8 @@ static unsigned number_of(const char *name)
     return end && *end == '\0' ? number : 0;
 }
 
-/* Returns the tasks on node number `node` of a step, from a list such as "4(x2),1": 4 on each of
- * two nodes, then 1. 0 if the list does not say. */
+/* Returns the tasks on node number `node` of a step, or 0 if the list does not say. A list is, for
+ * example, "4(x2),1": 4 tasks on each of two nodes, then 1. */
 static unsigned tasks_on(const char *text, unsigned node)
 {
     while (text && *text) {
@@ -109,7 +110,7 @@ static bool in_slurm_step(void)
     return *end == '\0' && number < SLURM_STEPS_END;
 }
 
-/* Returns the ranks of a Slurm step on this node. */
+/* Returns how many ranks of a Slurm step run on this node. */
 static unsigned slurm_ranks(void)
 {
     unsigned node = number_of("SLURM_NODEID");
@@ -118,7 +119,7 @@ static unsigned slurm_ranks(void)
     return n ? n : number_of("SLURM_NTASKS_PER_NODE");
 }
 
-/* Returns how many ranks torchrun or Open MPI started on this machine; 0: neither did. */
+/* Returns how many ranks torchrun or Open MPI started on this machine, or 0 if neither did. */
 static unsigned started_ranks(void)
 {
     unsigned ranks = number_of("LOCAL_WORLD_SIZE");
@@ -137,8 +138,8 @@ unsigned psti_cores_share(unsigned cores)
 {
     unsigned ranks = psti_local_ranks(), all = cores;
     if (!started_ranks() && in_slurm_step()) {
-        /* srun may have bound each task to its part already. So the node's part of the job is
-         * divided. */
+        /* srun may have bound each task to its part of the cores already. So the cores of the job
+         * on this node are divided. */
         all = number_of("SLURM_CPUS_ON_NODE");
         all = all ? all : cores;
     }

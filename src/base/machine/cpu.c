@@ -1,9 +1,9 @@
 /* cpu.c - finds CPU features by the instruction cpuid (on ARM by what the kernel says), and lowers
  * them by PENSTOCK_CPU_MASK.
  *
- * Not by __builtin_cpu_supports: its tables belong to the compiler's runtime, and that of zig,
- * which builds the wheels, leaves them empty. Bits: Intel's Software Developer's Manual, volume 2A,
- * CPUID, and volume 1, 13.3 (XCR0). */
+ * __builtin_cpu_supports is not used: its tables belong to the compiler's runtime library, and that
+ * of zig, which builds the wheels, leaves them empty. The bits are those of Intel's Software
+ * Developer's Manual, volume 2A, CPUID, and volume 1, 13.3 (XCR0). */
 #include "base/machine/cpu.h"
 
 #include "base/fail.h"
@@ -19,17 +19,17 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Leaf 1, ecx. */
+/* Bits of cpuid leaf 1, register ecx. */
 #define FMA (1u << 12)
 #define OSXSAVE (1u << 27)
-/* Leaf 7, ebx. */
+/* Bits of cpuid leaf 7, register ebx. */
 #define BMI1 (1u << 3)
 #define AVX2 (1u << 5)
 #define BMI2 (1u << 8)
 #define AVX512_F_DQ_CD_BW_VL (1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31)
-/* Leaf 7, ecx: VBMI, VBMI2, GFNI, VNNI, BITALG, VPOPCNTDQ. */
+/* Bits of cpuid leaf 7, register ecx: VBMI, VBMI2, GFNI, VNNI, BITALG, VPOPCNTDQ. */
 #define AVX512_ICL (1u << 1 | 1u << 6 | 1u << 8 | 1u << 11 | 1u << 12 | 1u << 14)
-/* Registers that the operating system saves, in XCR0. */
+/* Bits of XCR0: the registers that the operating system saves. */
 #define YMM_STATE 0x06u
 #define ZMM_STATE 0xe6u
 
@@ -100,7 +100,8 @@ enum pst_status psti_cpu_check_mask(struct pst_error *err)
 
 uint32_t psti_cpu_features(void)
 {
-    /* Threads may race here: all store the same value. The top bit means "found already". */
+    /* Threads may run this at the same time: all store the same value. The top bit says that the
+     * features have been found. */
     static _Atomic uint32_t cached;
     const uint32_t known = 1u << 31;
     uint32_t features = atomic_load_explicit(&cached, memory_order_relaxed);
@@ -113,7 +114,7 @@ uint32_t psti_cpu_features(void)
 
 const char *psti_cpu_level_name(uint32_t features)
 {
-    if (features & PSTI_CPU_AVX512) /* some rooms have no kernels for a part of it */
+    if (features & PSTI_CPU_AVX512) /* some rooms have no kernels for only a part of AVX-512 */
         return features & PSTI_CPU_AVX512_ICL ? "avx512" : "avx2/avx512";
     if (features & PSTI_CPU_AVX2)
         return "avx2";

@@ -1,4 +1,5 @@
-/* memory_limit.c - memory of the machine (/proc/meminfo) and of control groups -> bytes. */
+/* memory_limit.c - finds limits of memory in bytes from /proc/meminfo and the files of control
+ * groups. */
 #include "base/machine/memory_limit.h"
 
 #include "base/machine/cgroup.h"
@@ -7,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the limit of one group; UINT64_MAX if it has none. Version 1 writes a number near 2^63
- * for "none". */
+/* Returns the memory limit of one group, or UINT64_MAX if it has none. Version 1 writes a number
+ * near 2^63 for "none". */
 static uint64_t limit_of(const char *directory)
 {
     char line[64];
@@ -27,7 +28,7 @@ static void lower_by_group(void *ctx, const char *directory)
         *limit = found;
 }
 
-/* Returns a number of /proc/meminfo in bytes; UINT64_MAX if the file does not have it. */
+/* Returns a number of /proc/meminfo in bytes, or UINT64_MAX if the file does not have it. */
 static uint64_t machine_nbytes(const char *root, const char *key)
 {
     char line[128];

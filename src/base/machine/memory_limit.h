@@ -4,16 +4,16 @@
 
 #include <stdint.h>
 
-/* Bytes: the machine's memory, or less where a control group of the process (version 1 or 2) or a
- * parent of it has a limit. UINT64_MAX: not known. */
+/* Returns the memory of the machine in bytes, or less if a control group of the process (version 1
+ * or 2) or a parent of it has a lower limit. UINT64_MAX: not known. */
 uint64_t psti_memory_limit(void);
-/* The same below `root`, which goes before /proc and /sys, for tests. */
+/* Does the same for tests: `root` goes before /proc and /sys. */
 uint64_t psti_memory_limit_below(const char *root);
-/* Bytes that this process can still get without swapping and without being killed: MemAvailable of
- * the machine, or less if a control group leaves less. Memory of the page cache counts as free,
- * because the kernel gives it up. UINT64_MAX: not known. */
+/* Returns how many bytes this process can still get without swapping and without being killed:
+ * MemAvailable of the machine, or less if a control group leaves less. Memory of the page cache
+ * counts as free, because the kernel gives it up. UINT64_MAX: not known. */
 uint64_t psti_memory_available(void);
-/* The same below `root`, for tests. */
+/* Does the same for tests: `root` goes before /proc and /sys. */
 uint64_t psti_memory_available_below(const char *root);
 
 #endif

@@ -20,7 +20,7 @@
 #define DEVICES "/sys/bus/pci/drivers/nvidia"
 #define NODES_MAX 1024 /* the kernel's own limit */
 
-/* From <linux/mempolicy.h>, which old systems lack. */
+/* These numbers are from <linux/mempolicy.h>, which old systems lack. */
 #define POLICY_PREFERRED 1
 
 static bool read_line(const char *path, char *line, size_t capacity)
@@ -32,7 +32,7 @@ static bool read_line(const char *path, char *line, size_t capacity)
     return found;
 }
 
-/* Parses a list such as "0-7,16-23". False: it is none. */
+/* Parses a list such as "0-7,16-23". Returns false if the text is no such list. */
 static bool parse_cores(const char *text, cpu_set_t *cores)
 {
     CPU_ZERO(cores);
@@ -80,7 +80,7 @@ static int node_of_devices(const char *root)
         return -1;
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
         if (!strchr(entry->d_name, ':'))
-            continue; /* "bind" and the like */
+            continue; /* "bind" and other files are no devices */
         snprintf(path, sizeof path, "%.300s" DEVICES "/%.255s/numa_node", root, entry->d_name);
         int node = read_line(path, line, sizeof line) ? (int)strtol(line, NULL, 10) : -1;
         if (node < 0 || (found >= 0 && node != found)) {
@@ -153,7 +153,7 @@ void psti_numa_leave(const struct psti_numa_before *before)
 {
     if (before->has_cores)
         (void)sched_setaffinity(0, sizeof before->cores, &before->cores);
-    /* The default policy takes no nodes. */
+    /* The default policy must be set without nodes. */
     if (before->has_memory)
         (void)syscall(SYS_set_mempolicy, before->mode, before->mode ? before->nodes : NULL,
                       before->mode ? (unsigned long)NODES_MAX + 1 : 0ul);

@@ -1,6 +1,6 @@
-/* numa.h - NUMA nodes of the machine, and keeping threads and their memory on one of them.
+/* numa.h - finds the NUMA nodes of the machine, and keeps threads and their memory on one of them.
  *
- * What is set belongs to the calling thread, and threads that it starts afterwards inherit it. Any
+ * A place applies to the calling thread, and threads that it starts afterwards inherit it. Any
  * thread. */
 #ifndef PST_BASE_NUMA_H
 #define PST_BASE_NUMA_H
@@ -10,31 +10,32 @@
 #include <sched.h>
 #include <stdbool.h>
 
-/* Where threads are to run, and which node their memory comes from if it has some. */
+/* The cores on which threads are to run, and the node from which their memory comes if the node has
+ * some. */
 struct psti_numa_place {
-    int node; /* -1: no node was chosen, and nothing is to be done */
+    int node; /* -1: no node was chosen, and threads stay as they are */
     cpu_set_t cores;
 };
 
-/* Chooses a place. `choice`: "none"; the number of a node; or "auto": the node of the machine's
- * CUDA devices as the driver and /sys tell it, none if there is no device, if they lie on several
- * nodes, or if nobody knows. On a machine with one node nothing is chosen. Only cores that this
- * thread may use become part of the place. `root` goes before /sys: "", or a tree that a test has
- * made. PST_ERROR_ARGUMENT: `choice` is none of these, the machine has no such node, or this
- * thread may use none of its cores. */
+/* Chooses a place. `choice` is "none", the number of a node, or "auto". "auto" means the node of
+ * the machine's CUDA devices, as the driver and /sys tell it; no node is chosen if there is no
+ * device, if devices lie on several nodes, or if the system does not say. Nor is one chosen on a
+ * machine with one node. The place has only cores that this thread may use. `root` goes before
+ * /sys: it is "", or a tree that a test has made. Returns PST_ERROR_ARGUMENT if `choice` is none of
+ * these, the machine has no such node, or this thread may use none of its cores. */
 enum pst_status psti_numa_choose(const char *root, const char *choice,
                                  struct psti_numa_place *place, struct pst_error *err);
 
-/* What the thread had before. */
+/* The cores and the memory policy that a thread had before psti_numa_enter. */
 struct psti_numa_before {
     bool has_cores, has_memory;
     cpu_set_t cores;
     int mode;
     unsigned long nodes[16];
 };
-/* Moves the calling thread to the place. New memory comes from its node while that has free memory,
- * else from others. Fills *before for psti_numa_leave; before->has_memory is false if the system
- * does not let the process choose. */
+/* Moves the calling thread to the place. New memory comes from the place's node while that has free
+ * memory, else from others. Fills *before for psti_numa_leave; before->has_memory is false if the
+ * system does not let the process choose. */
 void psti_numa_enter(const struct psti_numa_place *place, struct psti_numa_before *before);
 void psti_numa_leave(const struct psti_numa_before *before);
 
