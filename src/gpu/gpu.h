@@ -25,9 +25,9 @@
 #include "augment/augment.h"
 #include "decode/decode.h"
 
-/* Kernels, by the numbers that launches use. */
+/* Returns the number of kernels. Launches name a kernel by its number. */
 size_t psti_gpu_kernel_count(void);
-/* The names for psti_device_load_kernels, `count` of them. */
+/* Returns the kernels' names, `count` of them, for psti_device_load_kernels. */
 const char *const *psti_gpu_kernel_names(void);
 
 /* The built-in tables and filters. They are written to memory, then uploaded once per device. They
@@ -35,26 +35,27 @@ const char *const *psti_gpu_kernel_names(void);
 size_t psti_gpu_constants_nbytes(void);
 void psti_gpu_constants_write(void *to);
 
-/* A field of pixels as a GPU prepares it. */
+/* How a GPU prepares a field of pixels. */
 struct psti_gpu_field;
 struct psti_gpu_field_options {
     const struct psti_chain *chain; /* the chain outlives the field */
     struct pst_decode_options decode;
     /* The output given to psti_augment_chain_compile, but for dtype: psti_augment_chain_dtype. */
     struct psti_chain_output output;
-    uint32_t height, width; /* size of all finished rows; a row of another size is refused */
+    uint32_t height, width; /* size of all finished rows of the field; a row of another size is
+                             * refused */
 };
-/* PST_ERROR_UNSUPPORTED: a GPU cannot do this; the text says why. */
+/* Returns PST_ERROR_UNSUPPORTED if a GPU cannot do this; the text says why. */
 enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options,
                                     struct psti_gpu_field **out, struct pst_error *err);
 void psti_gpu_field_close(struct psti_gpu_field **field);
-/* Bytes of a finished row; rows of a slot lie that far apart. */
+/* Returns the bytes of a finished row. Rows of a slot lie that far apart. */
 size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field);
 
-/* Memory that a slot's block needs for `n_rows` rows whose items of field i are all like
- * `items[i]`, none of them decoded by the CPU. Items count as whole images; random crops need less.
- * Larger items take more. A row that finds no space is PST_ERROR_LIMIT and comes in a second round.
- * At least one finished row and one whole item of each field fit. */
+/* Computes the memory that a slot's block needs for `n_rows` rows. It assumes that all items of
+ * field i are like `items[i]` and that the CPU decodes none of them. Items count as whole images;
+ * random crops need less, and larger items more. A row that finds no space is PST_ERROR_LIMIT and
+ * comes in a second round. At least one finished row and one whole item of each field fit. */
 struct psti_gpu_item_size {
     enum pst_form form;
     size_t nbytes;
@@ -62,23 +63,23 @@ struct psti_gpu_item_size {
     uint8_t channels, bits;
 };
 struct psti_gpu_block_size {
-    size_t upload_nbytes;  /* pinned, and the same on the GPU */
-    size_t scratch_nbytes; /* on the GPU */
+    size_t upload_nbytes;  /* of pinned memory, and of as much on the GPU */
+    size_t scratch_nbytes; /* of memory on the GPU */
 };
 void psti_gpu_block_size(const struct psti_gpu_field *const *fields,
                          const struct psti_gpu_item_size *items, uint32_t n_fields, uint32_t n_rows,
                          struct psti_gpu_block_size *size);
 
-/* Memory of a block. The caller owns it. */
+/* The memory of a block, which the caller owns. */
 struct psti_gpu_memory {
-    void *pinned;    /* upload_nbytes, aligned to 256 */
-    uint64_t upload; /* on the GPU, upload_nbytes, aligned to 256 */
+    void *pinned;    /* upload_nbytes of pinned memory, aligned to 256 */
+    uint64_t upload; /* address of upload_nbytes on the GPU, aligned to 256 */
     size_t upload_nbytes;
-    uint64_t scratch; /* on the GPU, aligned to 256; blocks whose work runs one after another on one
-                         stream may share it */
+    uint64_t scratch; /* address on the GPU, aligned to 256; blocks whose work runs one after
+                       * another on one stream may share the scratch */
     size_t scratch_nbytes;
-    uint64_t constants; /* on the GPU: psti_gpu_constants_write */
-    /* Properties of the GPU (psti_device_info); 0: not known. They change speed only. */
+    uint64_t constants; /* address on the GPU of the built-in tables */
+    /* Properties of the GPU (psti_device_info); 0: not known. They affect only the speed. */
     uint32_t n_processors, shared_nbytes_max;
 };
 
@@ -95,9 +96,11 @@ void psti_gpu_block_begin(struct psti_gpu_block *block);
 struct psti_gpu_item {
     const void *bytes;
     size_t nbytes;
-    const struct pst_image_info *info; /* psti_decode_probe with the field's decode options */
-    bool is_verified; /* all bytes have been compared with a checksum already; else the checksums of
-                         units, if there are any, are compared here as the decoder does */
+    const struct pst_image_info *info; /* what psti_decode_probe gave with the field's decode
+                                        * options */
+    bool is_verified; /* true if the caller has compared all bytes with a checksum; else the
+                       * checksums of units, if there are any, are compared here as the decoder
+                       * does */
     const struct psti_pli_header
         *pli; /* the header as psti_decode_probe_pli gave it; NULL: it is parsed here */
 };
@@ -118,15 +121,15 @@ enum pst_status psti_gpu_block_row(struct psti_gpu_block *block, uint32_t i_fiel
                                    struct psti_gpu_row_stats *stats, struct pst_error *err);
 
 /* Claims pinned memory for the pixels of the draw's region: (height, width, channels) with the
- * field's channels and bits, rows packed. The caller decodes into it. psti_gpu_block_done adds the
- * row. Statuses as above. */
+ * field's channels and bits, rows packed. The caller decodes into this memory; psti_gpu_block_done
+ * then adds the row. Statuses are those of psti_gpu_block_row. */
 enum pst_status psti_gpu_block_pixels(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
                                       const struct psti_draw *draw, void **pixels,
                                       struct pst_error *err);
 void psti_gpu_block_done(struct psti_gpu_block *block, uint32_t i_field, uint32_t row);
 
-/* Claims pinned memory for the finished row: the data of a psti_target, rows packed.
- * psti_gpu_block_done adds the row. Statuses as above. */
+/* Claims pinned memory for the finished row, in the form in which a psti_target has it, rows
+ * packed. psti_gpu_block_done adds the row. Statuses are those of psti_gpu_block_row. */
 enum pst_status psti_gpu_block_finished(struct psti_gpu_block *block, uint32_t i_field,
                                         uint32_t row, void **data, struct pst_error *err);
 
@@ -147,15 +150,15 @@ struct psti_gpu_work {
     const struct psti_gpu_launch *launches;  /* owned by the block, valid until begin */
     uint32_t n_launches;
 };
-/* Row r of field i goes to outs[i] + places[r] * psti_gpu_field_row_nbytes. places[r] = UINT32_MAX
- * leaves the row out. places NULL means places[r] = r. */
+/* Row r of field i is written to outs[i] + places[r] * psti_gpu_field_row_nbytes. With places[r] =
+ * UINT32_MAX row r is left out. If `places` is NULL, places[r] is r. */
 #define PSTI_GPU_NOWHERE UINT32_MAX
 enum pst_status psti_gpu_block_work(struct psti_gpu_block *block, const uint64_t *outs,
                                     const uint32_t *places, struct psti_gpu_work *work,
                                     struct pst_error *err);
 
-/* After the work is done: true if the GPU found the bytes of that row corrupt. The slot's row is
- * undefined then; the CPU's decoder names the error. */
+/* Returns, after the work is done, whether the GPU found the bytes of that row corrupt. The slot's
+ * row is undefined then; the CPU's decoder finds out what is wrong. */
 bool psti_gpu_block_failed(const struct psti_gpu_block *block, uint32_t i_field, uint32_t row);
 
 #endif

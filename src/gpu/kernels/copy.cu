@@ -10,7 +10,7 @@
 namespace psti
 {
 
-/* This warp's share of n words. */
+/* Copies this warp's share of n words. */
 template <class T>
 PSTI_LANES void copy_words(const block &b, uint64_t from, uint64_t to, uint32_t n)
 {

@@ -11,7 +11,7 @@
 namespace psti
 {
 
-/* Row y of floats, for each channel of each pixel. */
+/* Returns the address of row y of floats, which has a float for each channel of each pixel. */
 PSTI_LANES uint64_t float_row(uint64_t at, const struct psti_gpu_pass &pass, uint32_t channels,
                               uint32_t y)
 {
@@ -21,7 +21,7 @@ PSTI_LANES uint64_t float_row(uint64_t at, const struct psti_gpu_pass &pass, uin
 struct filter_kernel {
     static const int n_phases = 1;
 
-    /* The border stays as it is. */
+    /* Sharpens a tile. Pixels at the border of the picture stay as they are. */
     static PSTI_LANES void sharpen(tile &t, const struct psti_gpu_pass &pass,
                                    const struct psti_gpu_finish &finish)
     {

@@ -1,9 +1,9 @@
-/* jpeg_bits.cuh - the bytes of a unit of coefficients (format-pli.md 8.1): its first parts, the
- * states with the words that they take, the raw string.
+/* jpeg_bits.cuh - reads the bytes of a unit of coefficients (format-pli.md 8.1): its first parts,
+ * the states with the words that they take, and the raw string.
  *
- * Past the end of words and raw bits come zeros. The caller compares how many were taken. Raw
- * bits come through a window of 1024, a word per lane, so that a lane finds its bit by a shuffle.
- */
+ * After the last word and the last raw bit come zeros. The caller compares how many were taken with
+ * how many there are. Raw bits come through a window of 1024 bits, a word in each lane, so that a
+ * lane finds its bit by a shuffle. */
 #ifndef PST_GPU_JPEG_BITS_CUH
 #define PST_GPU_JPEG_BITS_CUH
 
@@ -12,14 +12,16 @@
 namespace psti
 {
 
-/* The lanes' states and the words that they take. */
+/* The states of the lanes, and the words that they take. */
 struct coefs_states {
     lane_u32 x;
     const uint16_t *words;
-    uint32_t at, n; /* words taken, words there are; the words after them are zeros */
+    uint32_t at, n; /* number of words taken, and of words that there are; words after them are
+                     * zeros */
 };
 
-/* States of the lanes in `live` advance after the token of that entry. */
+/* Advances the states of the lanes in `live` after the token of `entry`, and gives them the words
+ * that they need. */
 PSTI_LANES void advance(coefs_states &s, lane_u32 entry, lane_bool live)
 {
     lane_u32 slot = s.x & lane_u32(4095);
@@ -37,10 +39,10 @@ PSTI_LANES void advance(coefs_states &s, lane_u32 entry, lane_bool live)
  * string. The string begins anywhere in its word 0. */
 struct coefs_bits {
     const uint32_t *words;
-    uint32_t n_words; /* words in memory; the tail follows them, then zeros */
+    uint32_t n_words; /* number of words in memory; `tail` follows them, then zeros */
     uint32_t first;
     lane_u32 window, tail;
-    uint32_t at, end; /* bits, counted from word 0 */
+    uint32_t at, end; /* numbers of bits from word 0 on: the next bit, and the end */
 };
 
 /* Moves the window to the next bits. */
@@ -54,7 +56,7 @@ PSTI_LANES void fill_window(coefs_bits &b)
     b.window = select(in_memory, load(b.words, word, in_memory), of_tail);
 }
 
-/* Must be called before n <= 992 bits are taken. */
+/* Makes n <= 992 bits available. Must be called before they are taken. */
 PSTI_LANES void need_bits(coefs_bits &b, uint32_t n)
 {
     if (b.at + n > 32 * b.first + 1024)
@@ -70,8 +72,8 @@ PSTI_LANES lane_u32 take_bits(coefs_bits &b, uint32_t takers)
     return word >> (at & lane_u32(31)) & lane_u32(1);
 }
 
-/* Takes bit `n` of the values that have more than n bits, of positions 0..31 and 32..63 of a square
- * or group. Returns true if any value has. */
+/* Takes bit `n` of those values that have more than n bits. The values are those of positions 0..31
+ * and 32..63 of a square or group. Returns whether any value has so many bits. */
 PSTI_LANES bool take_bit(coefs_bits &b, uint32_t n, lane_u32 n_bits0, lane_u32 n_bits1,
                          lane_u32 &value0, lane_u32 &value1)
 {
@@ -85,7 +87,7 @@ PSTI_LANES bool take_bit(coefs_bits &b, uint32_t n, lane_u32 n_bits0, lane_u32 n
     return true;
 }
 
-/* Puts the low halves of the states after the raw bits. */
+/* Appends the low halves of the states to the raw bits. */
 PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
 {
     lane_u32 low = states & lane_u32(0xffff);
@@ -93,8 +95,8 @@ PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
                    shuffle(low, (lane_id() << lane_u32(1)) + lane_u32(1)) << lane_u32(16);
     two = select(lane_id() < lane_u32(16), two, lane_u32(0));
     lane_u32 before = select(lane_id() > lane_u32(0), shift_up(two, 1), lane_u32(0));
-    /* The last word in memory may consist of raw bits in part. These are the tail's lowest bits
-     * then. */
+    /* The last word in memory may have raw bits only in its lower part. The tail begins with these
+     * bits then. */
     uint32_t n_bits = b.end & 31;
     uint32_t last = n_bits > 0 ? load_uniform(b.words, b.end >> 5) & ((1u << n_bits) - 1) : 0;
     lane_u32 shifted = funnel_right(before, two, lane_u32(32 - n_bits));
@@ -105,7 +107,8 @@ PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
     fill_window(b);
 }
 
-/* Reads a number of at most 28 bits, 7 bits per byte (format-pli.md 0). False if it is longer. */
+/* Reads a number of at most 28 bits, 7 bits per byte (format-pli.md 0). Returns false if the number
+ * is longer. */
 PSTI_LANES bool read_number(const uint8_t *bytes, uint32_t n, uint32_t &at, uint32_t &value)
 {
     value = 0;
@@ -118,8 +121,8 @@ PSTI_LANES bool read_number(const uint8_t *bytes, uint32_t n, uint32_t &at, uint
     return false;
 }
 
-/* Mantissas from the start of `raw`, which has n bytes; lane i's has e bits. *used is set to the
- * number of bits. */
+/* Reads the mantissas at the start of `raw`, which has n bytes. That of lane i has e bits. Sets
+ * *used to the number of bits read. */
 PSTI_LANES lane_u32 read_mantissas(const uint8_t *raw, uint32_t n, lane_u32 e, uint32_t &used)
 {
     lane_u32 ends = scan_add(e), bit = ends - e, byte = bit >> lane_u32(3);
@@ -132,7 +135,8 @@ PSTI_LANES lane_u32 read_mantissas(const uint8_t *raw, uint32_t n, lane_u32 e, u
     return three >> (bit & lane_u32(7)) & ((lane_u32(1) << e) - lane_u32(1));
 }
 
-/* The first parts of a unit of n bytes (format-pli.md 8.1); false: corrupt. */
+/* Reads the first parts of a unit of n bytes (format-pli.md 8.1). Returns false if they are
+ * corrupt. */
 PSTI_LANES bool read_head(const uint8_t *bytes, uint32_t n, coefs_states &s, coefs_bits &b)
 {
     uint32_t at = 1, raw_nbytes, used;

@@ -30,24 +30,25 @@ struct coefs_unit {
     const struct psti_gpu_jpeg_tables *tables;
     coefs_states states;
     coefs_bits bits;
-    uint32_t n_squares, n; /* squares, blocks */
-    uint32_t last;         /* the largest end */
-    uint32_t first_side;   /* first block of side 1 */
+    uint32_t n_squares, n; /* numbers of squares and of blocks */
+    uint32_t last;         /* the largest end of a block */
+    uint32_t first_side;   /* number of the first block of side 1 */
     uint16_t
-        *planes; /* n_squares * 64 values per plane; plane 0 by block, others by list position */
+        *planes; /* planes in scratch with n_squares * 64 values each: plane 0 by block, others by
+                  * list position */
     uint32_t stride;
 
     shared<uint8_t> memory; /* shared memory of the warp */
     shared<uint32_t> bounds, ac, counts, squares;
     shared<uint8_t> buckets;
-    shared<uint16_t> order;        /* list position -> 64 * square + position */
-    shared<uint8_t> classes, ends; /* by block, until the list is made */
+    shared<uint16_t> order;        /* by list position: 64 * square + position of the block */
+    shared<uint8_t> classes, ends; /* by block; not valid once the list is made */
     shared<uint32_t> history;      /* two words per list position, `stride` apart */
     shared<uint16_t> wanted;       /* list positions for the inverse DCT */
     shared<uint32_t> halves;
 };
 
-/* A square of the unit as shared memory has it, uniform over lanes. */
+/* A square of the unit, loaded from shared memory: all lanes have the same values. */
 struct coefs_square {
     uint32_t component, side, columns, rows, column, row;
 };
@@ -110,7 +111,7 @@ PSTI_LANES void place_unit(coefs_unit &u, uint32_t unit_y, uint32_t unit_x)
 
 /* -- Ends of blocks, DC: tables in global memory, for there are few of these tokens -- */
 
-/* Reads tokens with tables of 16 entries each. */
+/* Reads a token in each lane. Each table has 16 entries. */
 PSTI_LANES lane_u32 read_token(const uint32_t *tables, lane_u32 table, coefs_states &s,
                                lane_bool live)
 {
@@ -124,8 +125,8 @@ PSTI_LANES lane_u32 read_token(const uint32_t *tables, lane_u32 table, coefs_sta
     return token;
 }
 
-/* Context of the odd block at (y, x), from the classes of even blocks in lanes (format-pli.md 8.2).
- */
+/* Returns the context of the odd block at (y, x), from the classes of even blocks in lanes
+ * (format-pli.md 8.2). */
 PSTI_LANES lane_u32 odd_context(const coefs_square &q, lane_u32 even, lane_u32 y, lane_u32 x)
 {
     lane_u32 one = lane_u32(1);
@@ -161,7 +162,8 @@ PSTI_LANES void read_classes(coefs_unit &u)
     }
 }
 
-/* Turns raw bits into ends; 64 where there is no block. False: an end is above 63. */
+/* Turns raw bits into ends of blocks, with 64 where there is no block. Returns false if an end is
+ * above 63. */
 PSTI_LANES bool read_ends(coefs_unit &u)
 {
     lane_u32 worst = lane_u32(0);
@@ -262,7 +264,7 @@ PSTI_LANES void sort_blocks(coefs_unit &u)
     lane_u32 n_low = load(u.counts, l), n_high = load(u.counts, high);
     lane_u32 sum_high = scan_add(n_high), sum_low = scan_add(n_low);
     uint32_t all_high = lane_of(sum_high, 31);
-    /* Counts blocks with a larger end: that is where the blocks with this end begin. */
+    /* Counts the blocks with a larger end. Those with this end begin after them in the list. */
     lane_u32 behind_high = lane_u32(all_high) - sum_high;
     lane_u32 behind_low = lane_u32(u.n) - sum_low;
     uint32_t has_high = votes(n_high > lane_u32(0)), has_low = votes(n_low > lane_u32(0));
@@ -282,18 +284,20 @@ PSTI_LANES void sort_blocks(coefs_unit &u)
         store(u.counts, e, at + popc(same), first);
         warp_sync();
     }
-    /* counts[e] is now where blocks with an end of e stop: the number of blocks with end >= e. */
+    /* counts[e] is now where the blocks with an end of e stop in the list: the number of blocks
+     * with an end of at least e. */
 }
 
 /* -- AC -- */
 
 /* Values that all steps of a plane share. */
 struct coefs_plane {
-    uint32_t n, n1, n3, n7; /* blocks with an end of at least k, k + 1, k + 3, k + 7 */
+    uint32_t n, n1, n3, n7; /* numbers of blocks with an end of at least k, k + 1, k + 3 and k +
+                             * 7 */
     uint32_t weights[2][4];
     int32_t bias[2];
-    uint32_t nibble, word; /* place of k in the history */
-    uint32_t plane;        /* begin of the plane in scratch */
+    uint32_t nibble, word; /* where k is in the history */
+    uint32_t plane;        /* where the plane begins in scratch */
 };
 
 PSTI_LANES coefs_plane open_plane(const coefs_unit &u,
@@ -317,13 +321,13 @@ PSTI_LANES coefs_plane open_plane(const coefs_unit &u,
     return p;
 }
 
-/* Activities g (format-pli.md 8.4) of four tokens of 4 bits in bits 0..15, a byte each. */
+/* Returns the activities g (format-pli.md 8.4), a byte each, of the four tokens in bits 0..15. */
 PSTI_LANES lane_u32 g_of(lane_u32 tokens)
 {
     return pick_bytes(lane_u32(0x04020100), lane_u32(0x20140c07), tokens);
 }
 
-/* Bucket that follows from the earlier tokens of a block (format-pli.md 8.4). */
+/* Returns the bucket that follows from the earlier tokens of a block (format-pli.md 8.4). */
 PSTI_LANES lane_u32 ac_bucket(const coefs_unit &u, const coefs_plane &p, lane_bool is_side,
                               lane_u32 h0, lane_u32 h1)
 {
@@ -336,7 +340,7 @@ PSTI_LANES lane_u32 ac_bucket(const coefs_unit &u, const coefs_plane &p, lane_bo
     return load(u.buckets, select(half < lane_u32(127), half, lane_u32(127)));
 }
 
-/* Token of a slot: the number of first slots of tokens 1..7 that are at or before it. */
+/* Returns the token of a slot: how many of tokens 1..7 begin at the slot or before it. */
 PSTI_LANES lane_u32 ac_token(const coefs_unit &u, lane_u32 context, lane_u32 slot)
 {
     const lane_u32 high = lane_u32(0x80008000);
@@ -347,8 +351,8 @@ PSTI_LANES lane_u32 ac_token(const coefs_unit &u, lane_u32 context, lane_u32 slo
     return popc(a | b >> lane_u32(2));
 }
 
-/* Reads 32 tokens of a plane, at list positions i. `inside`: all their blocks have an end of at
- * least k + 7, as most do. */
+/* Reads 32 tokens of a plane, at list positions i. `inside` says that all their blocks have an end
+ * of at least k + 7, as most do. */
 template <bool inside> PSTI_LANES void read_step(coefs_unit &u, const coefs_plane &p, lane_u32 i)
 {
     lane_bool live = inside ? lane_bool(true) : i < lane_u32(p.n);
@@ -385,7 +389,8 @@ PSTI_LANES void read_ac(coefs_unit &u, const struct psti_gpu_jpeg_constants *con
     }
 }
 
-/* Raw bits of a group's magnitudes with tokens of 3 and more (format-pli.md 8.5). */
+/* Takes the raw bits of the magnitudes in a group that have tokens of 3 and more (format-pli.md
+ * 8.5). */
 PSTI_LANES void take_magnitudes(coefs_bits &b, lane_u32 v[2])
 {
     lane_u32 n_bits[2];

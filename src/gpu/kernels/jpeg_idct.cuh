@@ -12,7 +12,8 @@
 namespace psti
 {
 
-/* The eight sums of n inputs, the others being 0. Sums of 16-bit inputs do not wrap. */
+/* Computes the eight sums of n inputs; inputs from n on are 0. Sums of 16-bit inputs do not
+ * wrap. */
 template <int n> PSTI_LANES void idct_sums(const lane_i32 in[8], int32_t rounding, lane_i32 out[8])
 {
     lane_i32 zero = lane_i32(0);
@@ -45,16 +46,18 @@ template <int n> PSTI_LANES void idct_sums(const lane_i32 in[8], int32_t roundin
 PSTI_LANES lane_i32 low_i16(lane_u32 v) { return as_i32(v << lane_u32(16)) >> lane_i32(16); }
 PSTI_LANES lane_i32 high_i16(lane_u32 v) { return as_i32(v) >> lane_i32(16); }
 
-/* A block per lane. */
+/* A group of blocks, one in each lane. */
 struct coefs_group {
-    lane_u32 i, block; /* list position; 64 * square + position */
+    lane_u32 i, block; /* list position of the block; its number, 64 * square + position */
     lane_u32 end;      /* all coefficients after it are 0 */
     lane_u32 component;
-    lane_u32 at, step; /* address of its first sample; distance of rows; both in units of 4 bytes */
+    lane_u32 at, step; /* address of the block's first sample; distance of rows; both in units of 4
+                        * bytes */
     lane_bool live;
 };
 
-/* Finds where the block's samples go. False where the region does not need the block. */
+/* Finds where the block's samples go. Returns false in lanes whose block the region does not
+ * need. */
 PSTI_LANES lane_bool locate(const coefs_unit &u, coefs_group &g)
 {
     lane_u32 square = g.block >> lane_u32(6) << lane_u32(1);
@@ -79,7 +82,7 @@ PSTI_LANES lane_bool locate(const coefs_unit &u, coefs_group &g)
     return wanted;
 }
 
-/* Lists the list positions of needed blocks. Returns how many there are. */
+/* Makes the list of the positions of needed blocks. Returns how many there are. */
 PSTI_LANES uint32_t list_wanted(coefs_unit &u)
 {
     uint32_t n = 0;
@@ -96,7 +99,7 @@ PSTI_LANES uint32_t list_wanted(coefs_unit &u)
     return n;
 }
 
-/* Blocks first..first + 31 of n. */
+/* Returns the group of the blocks first..first + 31 of the n needed ones. */
 PSTI_LANES coefs_group group_at(const coefs_unit &u, uint32_t first, uint32_t n)
 {
     coefs_group g;

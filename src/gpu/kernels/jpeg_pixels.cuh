@@ -15,15 +15,17 @@
 namespace psti
 {
 
-/* Samples of a component at pixels 2p and 2p + 1, a pair per lane. */
+/* The samples of a component at pixels 2p and 2p + 1, in lane p. */
 struct jpeg_pair {
     lane_i32 v[2];
 };
 
-/* Rows of a component as one row of pixels needs them: sample x lies at near + x. */
+/* The rows of a component that one row of pixels needs. Sample x of a row is at near[x] or
+ * far[x]. */
 struct jpeg_row {
-    const uint8_t *near, *far; /* far: the other row of the interpolation */
-    int32_t bias;              /* rounding of an interpolation downwards alone: 1 or 2 */
+    const uint8_t *near, *far; /* the nearest row; the other row of the interpolation */
+    int32_t bias;              /* rounding if the component is interpolated downwards only: 1 or
+                                * 2 */
 };
 
 PSTI_LANES jpeg_row row_of(const struct psti_gpu_jpeg_component &c, uint32_t y)
@@ -35,7 +37,7 @@ PSTI_LANES jpeg_row row_of(const struct psti_gpu_jpeg_component &c, uint32_t y)
         else
             other += row + 1 < c.height ? 1 : 0;
     }
-    /* Address of sample (0, 0), which itself may lie outside the plane. */
+    /* The address of sample (0, 0), which may lie outside of the plane. */
     uint64_t origin = c.samples - 8 * ((uint64_t)c.row0 * c.stride + c.column0);
     jpeg_row r;
     r.near = reinterpret_cast<const uint8_t *>(origin + (uint64_t)row * c.stride);
@@ -44,8 +46,8 @@ PSTI_LANES jpeg_row row_of(const struct psti_gpu_jpeg_component &c, uint32_t y)
     return r;
 }
 
-/* A component as wide as the image. Past its last sample the plane continues up to a whole block.
- */
+/* Loads a component that is as wide as the image. After its last sample the plane continues up to a
+ * whole block. */
 PSTI_LANES jpeg_pair whole_pair(const struct psti_gpu_jpeg_component &c, const jpeg_row &r,
                                 lane_u32 p)
 {
@@ -60,7 +62,8 @@ PSTI_LANES jpeg_pair whole_pair(const struct psti_gpu_jpeg_component &c, const j
     return jpeg_pair{{as_i32(low), as_i32(high)}};
 }
 
-/* A component half as wide, interpolated downwards first, then sideways (format-pli.md 9). */
+/* Loads a component that is half as wide: interpolates it downwards first, then sideways
+ * (format-pli.md 9). */
 PSTI_LANES jpeg_pair smooth_pair(const struct psti_gpu_jpeg_component &c, const jpeg_row &r,
                                  lane_u32 p)
 {
@@ -92,7 +95,7 @@ PSTI_LANES jpeg_pair pair_of(const struct psti_gpu_jpeg_component &c, uint32_t y
     return jpeg_pair{{v, v}};
 }
 
-/* Y, Cb, Cr -> R, G, B, a byte each. */
+/* Converts Y, Cb, Cr to R, G, B, one byte each. */
 PSTI_LANES lane_u32 rgb_of(lane_i32 y, lane_i32 cb, lane_i32 cr)
 {
     const int32_t half = 32768;
@@ -104,7 +107,7 @@ PSTI_LANES lane_u32 rgb_of(lane_i32 y, lane_i32 cb, lane_i32 cr)
                    y + (blue >> lane_i32(16)), lane_i32(0));
 }
 
-/* Pixels 2p and 2p + 1 of row y, a byte for each channel. */
+/* Makes pixels 2p and 2p + 1 of row y, one byte for each channel. */
 PSTI_LANES void pixels_of(const struct psti_gpu_jpeg_image &image, uint32_t y, lane_u32 p,
                           lane_u32 pixels[2])
 {
@@ -125,7 +128,7 @@ PSTI_LANES void pixels_of(const struct psti_gpu_jpeg_image &image, uint32_t y, l
 struct jpeg_kernel {
     static const int n_phases = 1;
 
-    /* Shared memory of a warp: the pixels of a tile. */
+    /* Makes the pixels of a tile, in the shared memory of a warp. */
     static PSTI_LANES void tile(const struct psti_gpu_jpeg_image &image,
                                 const struct psti_gpu_jpeg_tile &tile,
                                 const struct psti_gpu_finish &finish, shared<uint32_t> rows)

@@ -9,7 +9,7 @@
 namespace psti
 {
 
-/* False: corrupt. */
+/* Decodes the bytes of a unit to coefficients. Returns false if the unit is corrupt. */
 PSTI_LANES bool decode_coefs(coefs_unit &u, const struct psti_gpu_jpeg_constants *constants,
                              const struct psti_gpu_jpeg_unit &unit)
 {
@@ -83,7 +83,7 @@ struct coefs_kernel {
                 u.image->tables
                     ? reinterpret_cast<const struct psti_gpu_jpeg_tables *>(u.image->tables)
                     : &constants->tables;
-            warp_sync(); /* no lane still reads what the last unit left */
+            warp_sync(); /* no lane still reads what the unit before has left */
             if (tables != u.tables) {
                 u.tables = tables;
                 load_tables(u);

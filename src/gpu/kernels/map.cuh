@@ -11,24 +11,25 @@
 namespace psti
 {
 
-/* Places further outside are set to this: no pixel is near. */
+/* Coordinates further outside are set to this value. No pixel is near it. */
 #define PSTI_MAP_FAR 0x1p29
 
 PSTI_LANES lane_i64 map_fixed(lane_f64 place)
 {
     const lane_f64 least = lane_f64(-PSTI_MAP_FAR), most = lane_f64(PSTI_MAP_FAR);
-    place = select(place > least, place, least); /* also if it is no number */
+    place = select(place > least, place, least); /* NaN becomes `least`, too */
     return to_i64(mul_f64(select(place < most, place, most), lane_f64(0x1p32)));
 }
 
-/* m[0] x + m[1] y + m[2] */
+/* Returns m[0] x + m[1] y + m[2]. */
 PSTI_LANES lane_f64 map_sum(const double *m, lane_f64 x, double y)
 {
     lane_f64 sum = add_f64(mul_f64(lane_f64(m[0]), x), lane_f64(mul_f64(m[1], y)));
     return add_f64(sum, lane_f64(m[2]));
 }
 
-/* The places of pixels `i` of the row whose centre is y from the middle. */
+/* Computes where pixels `i` of a row lie in the source. y is the distance of the row's centre from
+ * the middle. */
 PSTI_LANES void map_affine(const struct psti_gpu_pass &pass, double y, lane_u32 i, lane_i64 &to_x,
                            lane_i64 &to_y)
 {
@@ -60,7 +61,7 @@ PSTI_LANES void map_perspective(const struct psti_gpu_pass &pass, double y, lane
     to_y = map_fixed(select(seen, add_f64(at_y, lane_f64(-0.5)), away));
 }
 
-/* The source's pixel (x, y) of each lane, or zeros outside of the source. */
+/* Loads pixel (x, y) of the source in each lane, or zeros if that is outside. */
 PSTI_LANES pixel map_pixel(const struct psti_gpu_pass &pass, const struct psti_gpu_finish &finish,
                            lane_u32 x, lane_u32 y, lane_bool &inside)
 {

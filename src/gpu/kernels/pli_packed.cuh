@@ -18,34 +18,34 @@ namespace psti
 {
 
 static const uint32_t PACKED_PLANES = 4;
-static const uint32_t PACKED_EDGE = 64; /* E (format-pli.md 3) */
+static const uint32_t PACKED_EDGE = 64; /* edge of a unit, E (format-pli.md 3) */
 static const uint32_t PACKED_ROW_GROUPS = 8;
-static const int32_t PACKED_MAX_TAP = 64; /* (4.2) */
-/* Predictors (format-pli.md 4.5): left, up, gradient, smooth, smooth gradient. */
+static const int32_t PACKED_MAX_TAP = 64; /* largest weight of a tap (4.2) */
+/* Numbers of the predictors (format-pli.md 4.5): left, up, gradient, smooth, smooth gradient. */
 static const uint32_t PACKED_LEFT = 1, PACKED_LAST = 5;
 
 struct packed_plane {
-    uint32_t predictors; /* 4 x 4 bits; 0: constant */
+    uint32_t predictors; /* 4 predictors of 4 bits; 0: the plane is constant */
     uint32_t start;
     int32_t tap0, tap1;
 };
 
 struct packed_unit {
-    const uint32_t *words; /* the unit's bytes, from the mode on */
+    const uint32_t *words; /* bytes of the unit, from its mode on */
     uint32_t nbytes;
     uint32_t height, row_groups;
     uint32_t channels, bits;
     packed_plane planes[PACKED_PLANES];
-    uint32_t coded;        /* bit p: plane p is not constant */
-    uint32_t first_widths; /* first width of each plane, 8 bits each */
-    uint32_t strings;      /* begin of the runs of bits (4.3), in bits */
-    uint32_t data;         /* begin of the groups (4.4), in bytes */
+    uint32_t coded;        /* bit p is set if plane p is not constant */
+    uint32_t first_widths; /* first widths of the planes, 8 bits each */
+    uint32_t strings;      /* number of the bit at which the runs begin (4.3) */
+    uint32_t data;         /* number of the byte at which the groups begin (4.4) */
 };
 
 /* Plane records
  * ------------------------------------------------------------------------------------- */
 
-/* The first 32 bytes, which hold all plane records (4.2). */
+/* The first 32 bytes of a unit, which hold all plane records (4.2). */
 struct packed_reader {
     lane_u32 bytes;
     uint32_t nbytes, at;
@@ -62,7 +62,7 @@ PSTI_LANES uint32_t packed_take(packed_reader &in, uint32_t n)
     return v;
 }
 
-/* True if rows of the unit have a known predictor and rows beyond it have none. */
+/* Returns whether rows of the unit have a known predictor and rows beyond it have none. */
 PSTI_LANES bool packed_predictors_are_known(uint32_t numbers, uint32_t height)
 {
     bool known = true;
@@ -114,7 +114,7 @@ PSTI_LANES bool packed_parse(packed_unit &u, uint32_t transform)
 /* Widths
  * ------------------------------------------------------------------------------------- */
 
-/* Counts the ones among bits begin..end - 1, which are the unit's. */
+/* Counts the ones among the bits begin..end - 1 of the unit. */
 PSTI_LANES uint32_t packed_count_ones(const uint32_t *words, uint32_t begin, uint32_t end)
 {
     lane_u32 n = lane_u32(0);
@@ -122,7 +122,7 @@ PSTI_LANES uint32_t packed_count_ones(const uint32_t *words, uint32_t begin, uin
         lane_u32 i = lane_u32(first) + lane_id(), bit = i * lane_u32(32);
         lane_u32 v = load(words, i, bit < lane_u32(end));
         lane_u32 skip = select(bit < lane_u32(begin), lane_u32(begin) - bit, lane_u32(0));
-        lane_u32 take = lane_u32(end) - bit; /* beyond 31: all */
+        lane_u32 take = lane_u32(end) - bit; /* above 31: all bits of the word count */
         v = v & lane_u32(~0u) << (skip & lane_u32(31));
         v = select(take < lane_u32(32), v & ((lane_u32(1) << (take & lane_u32(31))) - lane_u32(1)),
                    v);
@@ -131,7 +131,7 @@ PSTI_LANES uint32_t packed_count_ones(const uint32_t *words, uint32_t begin, uin
     return reduce_add(n);
 }
 
-/* Lane r learns where run r begins (4.3). False if the runs do not fit. */
+/* Finds in lane r where run r begins (4.3). Returns false if the runs do not fit. */
 PSTI_LANES bool packed_find_runs(packed_unit &u, lane_u32 &cursors)
 {
     const uint32_t total = 8 * u.nbytes;
@@ -140,7 +140,7 @@ PSTI_LANES bool packed_find_runs(packed_unit &u, lane_u32 &cursors)
     if (next > total)
         return false;
     ones = packed_count_ones(u.words, u.strings, next);
-    if (ones > 0) { /* signs follow */
+    if (ones > 0) { /* the run of signs follows */
         cursors = select(lane_id() == lane_u32(n++), lane_u32(next), cursors);
         next += ones;
     }
@@ -156,8 +156,8 @@ PSTI_LANES bool packed_find_runs(packed_unit &u, lane_u32 &cursors)
     return next <= total;
 }
 
-/* Differences d_i of 32 groups to the widths above them (4.3). A lane has group number `place` of
- * them, if it has one. `n` groups are taken from the runs. */
+/* Returns d_i, the differences of the widths of 32 groups to the widths above them (4.3). A lane
+ * has the group number `place`, if that is one of the `n` groups that are taken from the runs. */
 PSTI_LANES lane_i32 packed_steps(const packed_unit &u, lane_u32 &cursors, lane_u32 place,
                                  lane_bool has, uint32_t n)
 {
@@ -182,8 +182,9 @@ PSTI_LANES lane_i32 packed_steps(const packed_unit &u, lane_u32 &cursors, lane_u
     return as_i32(select(sign != lane_u32(0), lane_u32(0) - size, size));
 }
 
-/* Stores width and place of all groups as (place in the unit, in bits) << 5 | width, 8 to a row, 64
- * rows to a plane. False if a width is out of range or the widths do not add up to the data. */
+/* Stores width and place of each group as (number of its first bit in the unit) << 5 | width, 8
+ * groups to a row, 64 rows to a plane. Returns false if a width is out of range or the widths do
+ * not add up to the length of the data. */
 PSTI_LANES bool packed_place_groups(const packed_unit &u, lane_u32 cursors, shared<uint32_t> groups)
 {
     const lane_u32 row = lane_id() >> lane_u32(3), column = lane_id() & lane_u32(7);
@@ -216,7 +217,8 @@ PSTI_LANES bool packed_place_groups(const packed_unit &u, lane_u32 cursors, shar
 /* Rows
  * ------------------------------------------------------------------------------------- */
 
-/* Samples of several planes side by side in a register: two of 8 bits, in halves, or one of 16. */
+/* Samples of several planes side by side in a register: two of 8 bits, in its halves, or one of 16
+ * bits. */
 template <int bits> struct packed_fields {
     static const uint32_t per_register = bits == 8 ? 2 : 1;
     static const uint32_t n = PACKED_PLANES / per_register;
@@ -224,19 +226,20 @@ template <int bits> struct packed_fields {
     static const uint32_t one = bits == 8 ? 0x00010001u : 1u;
     static const uint32_t sample = bits == 8 ? 0xffu : 0xffffu;
     static const uint32_t row_words = PACKED_EDGE * bits / 8;
-    /* Rows that are decoded at a time, before they go to the sink. */
+    /* The number of rows that are decoded before they go to the sink. */
     static const uint32_t turn = PSTI_GPU_PACKED_ROWS_NBYTES / 4 / row_words;
-    /* Shift of plane p's field in its register. */
+    /* Returns by how many bits plane p's field is shifted in its register. */
     static PSTI_LANES uint32_t shift(uint32_t p) { return 16 * (p % per_register); }
 };
 
-/* Prediction of a register's fields: each mask has ones in the fields that take part. */
+/* Which terms predict the fields of a register: each mask has ones in the fields whose prediction
+ * has the term. */
 struct packed_ways {
     uint32_t left, up, smooth, sum;
 };
 
-/* Parts of the plane records that rows need, in shared memory: the ways of each register's fields,
- * the predictors of each plane, its taps as two halves. */
+/* Where shared memory holds the parts of plane records that rows need: the ways of each register's
+ * fields, the predictors of each plane, and its taps as two halves. */
 static const uint32_t PACKED_WAYS_AT = 0, PACKED_PREDICTORS_AT = 16, PACKED_TAPS_AT = 20;
 
 PSTI_LANES void packed_put_records(const packed_unit &u, shared<uint32_t> records)
@@ -252,7 +255,7 @@ PSTI_LANES void packed_put_records(const packed_unit &u, shared<uint32_t> record
     warp_sync();
 }
 
-/* Stores the ways of row y. They hold up to the next row with other predictors. */
+/* Stores the ways of row y. They are valid up to the next row with other predictors. */
 template <int bits>
 PSTI_LANES void packed_set_ways(const packed_unit &u, shared<uint32_t> records, uint32_t y)
 {
@@ -290,8 +293,8 @@ PSTI_LANES packed_ways packed_get_ways(shared<uint32_t> records, uint32_t q)
                        load_uniform(records, PACKED_WAYS_AT + 4 * q + 3)};
 }
 
-/* Residuals of pixels 2 l and 2 l + 1 of row y of plane p, for lane l. `within` is the number of
- * the first of them in its group. */
+/* Returns the residuals of pixels 2 l and 2 l + 1 of row y of plane p, in lane l. `within` is the
+ * number of pixel 2 l in its group. */
 PSTI_LANES void packed_unpack(const packed_unit &u, shared<uint32_t> groups, uint32_t row,
                               lane_u32 within, lane_bool has, lane_i32 r[2])
 {
@@ -328,7 +331,7 @@ PSTI_LANES void packed_row(const packed_ways &ways, lane_u32 last, const lane_u3
         base[0] = base[0] | (s0 >> lane_u32(1) & mask & lane_u32(ways.smooth));
         base[1] = base[1] | (s1 >> lane_u32(1) & mask & lane_u32(ways.smooth));
     }
-    /* With 8 bits at most 64 * 255, so that fields do not run into each other. */
+    /* The sum is at most 64 * 255 with 8 bits, so that fields do not run into each other. */
     if (ways.sum != 0) {
         lane_u32 both = add[0] + add[1], before = scan_add_below(both);
         lane_u32 fields_of = lane_u32(ways.sum);
@@ -339,10 +342,11 @@ PSTI_LANES void packed_row(const packed_ways &ways, lane_u32 last, const lane_u3
     up[1] = (base[1] + sum[1]) & mask;
 }
 
-/* Pixels of two registers' fields as four bytes: channels after the colour transform is undone. */
+/* Undoes the colour transform. Returns the pixels of two registers' fields as four bytes, one for
+ * each channel. */
 PSTI_LANES lane_u32 packed_pixel8(lane_u32 a, lane_u32 b, bool green)
 {
-    if (green) { /* planes G, R - G, B - G, A */
+    if (green) { /* the planes are G, R - G, B - G, A */
         lane_u32 g = a & lane_u32(0xff);
         a = a + (g << lane_u32(16)) + lane_u32(0x00800000);
         b = ((b + g + lane_u32(0x80)) & lane_u32(0xff)) | (b & lane_u32(0x00ff0000));
@@ -350,7 +354,7 @@ PSTI_LANES lane_u32 packed_pixel8(lane_u32 a, lane_u32 b, bool green)
     return pick_bytes(a, b, lane_u32(green ? 0x6402 : 0x6420));
 }
 
-/* The same for 16 bits, as two registers: channels 0 and 1, channels 2 and 3. */
+/* Does the same for 16 bits. The result has two registers: channels 0 and 1, channels 2 and 3. */
 PSTI_LANES void packed_pixel16(const lane_u32 v[4], bool green, lane_u32 out[2])
 {
     lane_u32 r = v[0], g = v[1], b = v[2];
@@ -363,7 +367,7 @@ PSTI_LANES void packed_pixel16(const lane_u32 v[4], bool green, lane_u32 out[2])
     out[1] = b | v[3] << lane_u32(16);
 }
 
-/* Residuals of a row's planes plus corrections, in fields. */
+/* Returns, in fields, the residuals of a row's planes plus their corrections. */
 template <int bits>
 PSTI_LANES void packed_add(const packed_unit &u, shared<uint32_t> records, shared<uint32_t> groups,
                            uint32_t y, lane_u32 within, lane_bool has,
@@ -419,7 +423,8 @@ PSTI_LANES void packed_put_row(const lane_u32 v[packed_fields<bits>::n][2], bool
     }
 }
 
-/* Sends rows of pixels from shared memory to the sink. The first of them is stored row y. */
+/* Sends rows of pixels from shared memory to the sink. The first of them is row y of the stored
+ * image. */
 template <int bits>
 PSTI_LANES void packed_bring_rows(shared<uint32_t> rows, uint32_t y, uint32_t x, uint32_t n_rows,
                                   uint32_t n, const struct psti_gpu_image &image,
@@ -492,7 +497,8 @@ PSTI_LANES void packed_rows(const packed_unit &u, shared<uint32_t> records, shar
     }
 }
 
-/* Decodes a unit. `memory` is this warp's, rows first. False: corrupt. */
+/* Decodes a unit. `memory` is the shared memory of this warp, which begins with the rows. Returns
+ * false if the unit is corrupt. */
 PSTI_LANES bool packed_decode(shared<uint8_t> memory, const struct psti_gpu_image &image,
                               const struct psti_gpu_unit &unit,
                               const struct psti_gpu_finish &finish)

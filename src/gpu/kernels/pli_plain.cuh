@@ -12,7 +12,7 @@ namespace psti
 /* Columns of a row that are read at a time. */
 static const uint32_t RUN_PX = 64;
 
-/* Begin and length of unit number `unit_x` or `unit_y` along an axis, in pixels. */
+/* Where unit number `unit_x` or `unit_y` begins along an axis, and its length, in pixels. */
 struct unit_span {
     uint32_t begin, n;
 };
@@ -22,8 +22,8 @@ PSTI_LANES unit_span unit_along(uint32_t i, uint32_t log2, uint32_t size)
     return unit_span{begin, left < 1u << log2 ? left : 1u << log2};
 }
 
-/* Sample that a level of a near-lossless image stands for (format-pli.md 2); scale = 2 * max_error
- * + 1. */
+/* Returns the sample that a level of a near-lossless image stands for (format-pli.md 2). scale = 2
+ * * max_error + 1. */
 PSTI_LANES lane_u32 level(lane_u32 v, uint32_t scale, uint32_t bits)
 {
     lane_u32 max = lane_u32(bits == 8 ? 255 : 65535);

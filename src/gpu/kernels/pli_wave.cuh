@@ -24,7 +24,7 @@ namespace psti
 /* Rows
  * ------------------------------------------------------------------------------------- */
 
-/* Places of the samples of row y in columns x, of the first coded plane. */
+/* Returns the addresses of the samples of row y in columns x, of the first coded plane. */
 template <int bits> PSTI_LANES lane_u32 wave_pixel(uint32_t y, lane_u32 x)
 {
     const uint32_t lane = y & 31, first = WAVE_EDGE * (y >> 5) + 2 * lane;
@@ -47,7 +47,8 @@ PSTI_LANES lane_u32 wave_plane_sample(const wave_unit &u, uint32_t plane, lane_u
     return load_at<uint16_t>(u.samples, place);
 }
 
-/* Sample c of pixels, after the colour transform and levels are undone (format-pli.md 2). */
+/* Returns sample c of pixels, after the colour transform and the levels are undone (format-pli.md
+ * 2). */
 template <int bits>
 PSTI_LANES lane_u32 wave_sample(const wave_unit &u, uint32_t max_error, lane_u32 place, uint32_t c)
 {
@@ -63,8 +64,8 @@ PSTI_LANES lane_u32 wave_sample(const wave_unit &u, uint32_t max_error, lane_u32
     return v;
 }
 
-/* The samples of four pixels at a time, with 8 bits (see sink_quads()): a word per plane. `places`
- * are those of the first coded plane. */
+/* Returns the samples of four pixels, with 8 bits (see sink_quads()), as a word for each plane.
+ * `places` are the addresses in the first coded plane. */
 PSTI_LANES lane_u32 wave_plane_quad(const wave_unit &u, uint32_t plane, const lane_u32 places[4])
 {
     const uint32_t coded = u.coded_of >> 4 * plane & 15;
@@ -75,7 +76,8 @@ PSTI_LANES lane_u32 wave_plane_quad(const wave_unit &u, uint32_t plane, const la
     const lane_u32 plane_at = lane_u32(coded * u.bands * (WAVE_EDGE * wave_layout<8>::row_nbytes));
     PSTI_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
-        /* The sum modulo `end`: if it is below `end`, the difference wraps around and is larger. */
+        /* The sum is taken modulo `end`: if it is below `end`, the difference wraps around and is
+         * larger. */
         lane_u32 place = places[j] + plane_at;
         v[j] = load_at<uint8_t>(u.samples, min_u32(place, place - lane_u32(end)));
     }
@@ -145,7 +147,7 @@ template <int bits> PSTI_LANES bool wave_decode_coded(wave_unit &u)
     return true;
 }
 
-/* Decodes one unit by one warp; false: corrupt. `scratch` is this warp's. */
+/* Decodes one unit in one warp. `scratch` is this warp's. Returns false if the unit is corrupt. */
 template <int bits>
 PSTI_LANES bool wave_decode(shared<uint8_t> tables, shared<uint8_t> scratch,
                             const struct psti_gpu_image &image, const struct psti_gpu_unit &unit,

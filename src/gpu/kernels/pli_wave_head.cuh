@@ -12,13 +12,13 @@ namespace psti
 
 /* Edges of a unit and of a block of filters (format-pli.md 3, 5.2). */
 static const uint32_t WAVE_EDGE = 64, WAVE_BLOCK = 16;
-/* CONSTANT: instead of a constant plane's number among the coded ones. */
+/* CONSTANT stands for a constant plane's number among the coded planes. */
 static const uint32_t WAVE_PLANES = 4, WAVE_CONSTANT = 15;
-/* Predictors (5.2). */
+/* Numbers of the predictors (5.2). */
 static const uint32_t WAVE_LEFT = 1, WAVE_UP = 2, WAVE_AVERAGE = 3, WAVE_MED = 4, WAVE_OWN = 8;
-/* With 16 bits tokens below DIRECT are magnitudes (5.4). */
+/* With 16 bits, tokens below DIRECT are magnitudes (5.4). */
 static const uint32_t WAVE_DIRECT = 24;
-/* Words of the payload at any alignment, and zeros. */
+/* Words in which the payload fits at any alignment, and zeros after it. */
 static const uint32_t WAVE_TAIL = 20;
 
 /* The layout of shared memory. */
@@ -35,7 +35,8 @@ template <int bits> struct wave_layout {
     static const uint32_t filters_at = buckets_at + buckets_nbytes;
     /* For 8 bits only. */
     static const uint32_t pairs_at = filters_at + PSTI_GPU_WAVE_FILTERS_NBYTES;
-    /* Bytes of shared memory: of a block; of each warp if images have four channels. */
+    /* Bytes of shared memory: for a block, and for each of its warps if images have four
+     * channels. */
     static const uint32_t tables_nbytes = PSTI_GPU_WAVE_TABLES_NBYTES(bits);
     static const uint32_t warp_nbytes = PSTI_GPU_WAVE_WARP_NBYTES(bits, WAVE_PLANES);
 
@@ -44,8 +45,8 @@ template <int bits> struct wave_layout {
     static const uint32_t row_nbytes = PSTI_WARP * sample_nbytes;
 };
 
-/* The record of a coded plane, in words. The numbers of its filters follow, four to a row of blocks
- * (format-pli.md 5.2). */
+/* The record of a coded plane: the index of each word. The numbers of the plane's filters follow,
+ * four to a row of blocks (format-pli.md 5.2). */
 enum wave_record {
     WAVE_R_PREDICTOR,
     WAVE_R_START,
@@ -53,7 +54,7 @@ enum wave_record {
     WAVE_R_TAP1,
     WAVE_R_LIST,
     WAVE_R_KIND,  /* enum wave_kind_number of the plane's contexts */
-    WAVE_R_OTHER, /* coded plane whose activities the context includes; CONSTANT: none */
+    WAVE_R_OTHER, /* coded plane whose activities are part of the context; CONSTANT: none */
     WAVE_R_PLANE,
     WAVE_R_NUMBERS,
     WAVE_R_WORDS = PSTI_GPU_WAVE_RECORD_NBYTES / 4
@@ -61,14 +62,15 @@ enum wave_record {
 enum wave_kind_number { WAVE_FIRST, WAVE_SECOND, WAVE_THIRD };
 
 struct wave_unit {
-    const uint32_t *words; /* the unit's bytes, from the mode on */
+    const uint32_t *words; /* bytes of the unit, from its mode on */
     uint32_t nbytes;
     uint32_t height, width, channels, transform;
-    uint32_t n_coded, bands; /* bands of a plane */
+    uint32_t n_coded, bands; /* number of coded planes; number of bands of a plane */
     uint32_t n_rows;         /* rows of samples in shared memory */
-    uint32_t coded_of;       /* 4 bits a plane: its number among the coded, or CONSTANT */
-    uint64_t constants;      /* value of a constant plane, 16 bits a plane */
-    uint32_t raw_at, raw_end, words_at; /* in bytes */
+    uint32_t coded_of;       /* 4 bits for each plane: its number among the coded planes, or
+                              * CONSTANT */
+    uint64_t constants;      /* 16 bits for each plane: the value of a constant plane */
+    uint32_t raw_at, raw_end, words_at; /* offsets in bytes */
     lane_u32 states;
     shared<uint8_t> tables, window, samples;
     shared<uint32_t> records;
@@ -79,8 +81,8 @@ PSTI_LANES uint32_t wave_record_of(const wave_unit &u, uint32_t coded, uint32_t 
     return load_uniform(u.records, coded * WAVE_R_WORDS + field);
 }
 
-/* Offset of step t's row. Its low bits differ from step to step; ^ with a lane's place then gives
- * places in different banks. */
+/* Returns the offset of step t's row. The row's low bits differ from step to step; with ^ they move
+ * a lane's places of several steps to different banks. */
 template <int bits> PSTI_LANES uint32_t wave_row(uint32_t t)
 {
     return bits == 8 ? t * 32 | (t & 28) : t * 64 | (t & 30) << 1;
@@ -98,12 +100,12 @@ template <int bits> PSTI_LANES lane_u32 wave_place()
 /* Tables
  * ------------------------------------------------------------------------------------- */
 
-/* A warp prepares the table of one context. */
+/* Makes the decoding table of one context, by one warp. */
 PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first,
                                    const uint8_t *activities)
 {
     const uint32_t n = 16;
-    /* Entry of token `lane` modulo 16: byte 1 is its frequency; bytes 2 and 3 are 256 times its
+    /* The entry of token `lane` modulo 16: byte 1 is its frequency; bytes 2 and 3 are 256 times its
      * activity, less its first slot. */
     const lane_u32 token = lane_id() & lane_u32(n - 1);
     const lane_u32 activity = load(activities, token);
@@ -115,7 +117,7 @@ PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first,
     PSTI_UNROLL
     for (uint32_t i = 0; i < n; i++) {
         begins[i] = lane_u32(lane_of(begin, i));
-        entries[i] = lane_u32(lane_of(entry, i)); /* the slot is added below */
+        entries[i] = lane_u32(lane_of(entry, i)); /* the slot itself is added below */
     }
     for (uint32_t slot = 0; slot < wave_layout<8>::prob_sum; slot += PSTI_WARP) {
         const lane_u32 own = lane_u32(slot) + lane_id();
@@ -159,8 +161,9 @@ PSTI_LANES void wave_load_words(const block &b, shared<uint8_t> tables, uint32_t
     }
 }
 
-/* Phase 0: all warps of a block together load the tables. `constants` is a struct
- * psti_gpu_wave_constants; `from` a struct psti_gpu_wave_tables, or 0 for the built-in ones. */
+/* Phase 0: all warps of a block load the tables together. `constants` is the address of a struct
+ * psti_gpu_wave_constants, `from` that of a struct psti_gpu_wave_tables, or 0 for the built-in
+ * tables. */
 template <int bits>
 PSTI_LANES void wave_load_tables(const block &b, shared<uint8_t> tables, uint64_t constants,
                                  uint64_t from)
@@ -209,7 +212,7 @@ PSTI_LANES lane_u32 wave_bytes(const wave_reader &in, lane_u32 at)
     return select((at & lane_u32(32)) == lane_u32(0), shuffle(in.low, at), shuffle(in.high, at));
 }
 
-/* Passes over n bytes and returns where they begin; sets is_short if the unit has fewer. */
+/* Skips n bytes and returns where they begin. Sets is_short if the unit has fewer bytes. */
 PSTI_LANES uint32_t wave_skip(wave_reader &in, uint32_t n)
 {
     uint32_t at = in.at;
@@ -226,7 +229,7 @@ PSTI_LANES uint32_t wave_take(wave_reader &in, uint32_t n)
     return v;
 }
 
-/* Reads the record of coded plane number u.n_coded (format-pli.md 5.2). */
+/* Reads the record of a coded plane, which gets number u.n_coded (format-pli.md 5.2). */
 PSTI_LANES bool wave_parse_coded(wave_unit &u, wave_reader &in, uint32_t plane, uint32_t predictor,
                                  uint32_t start)
 {
@@ -267,8 +270,8 @@ PSTI_LANES bool wave_parse_coded(wave_unit &u, wave_reader &in, uint32_t plane, 
     return true;
 }
 
-/* 32 bits of the unit for each lane, from bit `at` on. The words of all lanes lie in the unit or
- * its margin. */
+/* Returns in each lane 32 bits of the unit, from bit number `at` on. The words of all lanes lie in
+ * the unit or its margin. */
 PSTI_LANES lane_u32 wave_unit_bits(const uint32_t *words, lane_u32 at)
 {
     lane_u32 i = at >> lane_u32(5);

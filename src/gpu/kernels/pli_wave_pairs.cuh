@@ -2,8 +2,8 @@
  * bits.
  *
  * A token stands for a pair of samples (format-pli.md 5.4). The two residuals lie in two rows,
- * those of an even and an odd step. Until the raw bits are found, the pair's activity waits in the
- * first of them. */
+ * those of an even and an odd step. Until the raw bits are found, the first of these rows holds the
+ * pair's activity. */
 #ifndef PST_GPU_PLI_WAVE_PAIRS_CUH
 #define PST_GPU_PLI_WAVE_PAIRS_CUH
 
@@ -25,19 +25,19 @@ static const uint32_t WAVE_BAND_NBYTES = PSTI_WARP * WAVE_PAIR_NBYTES;
 static const uint32_t WAVE_BESIDE = 0x000408, WAVE_ABOVE = 0x0208, WAVE_FAR = 0x0402;
 struct wave_pair_kind {
     uint32_t beside;
-    uint32_t back_nbytes; /* distance to plane 1's row; without plane 1, to any row */
+    uint32_t back_nbytes; /* distance to the row of plane 1; if that is not coded, to any row */
 };
 
-/* State of the token pass. */
+/* The state of the token pass. */
 struct wave_pairs {
     wave_words words;
-    lane_u32 x;           /* states, plus 65536 */
-    lane_u32 past;        /* activities of the last steps, the latest lowest */
-    lane_u32 beside;      /* weights of gL, gLL, g1 */
-    lane_u32 above, far;  /* weights of the rows above; 0 where there is no such row */
-    lane_u32 far_at_end;  /* weights at the last column, where the lane two above is in its next row
-                             already */
-    lane_u32 back_nbytes; /* struct wave_pair_kind */
+    lane_u32 x;           /* states, with bit 16 set */
+    lane_u32 past;        /* activities of the last steps, the latest one lowest */
+    lane_u32 beside;      /* weights of gL, gLL and g1 */
+    lane_u32 above, far;  /* weights of the two rows above; 0 if the row does not exist */
+    lane_u32 far_at_end;  /* weights of that row at the last column, where the lane two above is
+                           * already in its next row */
+    lane_u32 back_nbytes; /* as in struct wave_pair_kind */
     lane_u32 buckets;     /* address of the contexts of energy 0 */
 };
 
@@ -55,21 +55,21 @@ PSTI_LANES wave_pair_kind wave_pair_kind_of(const wave_unit &u, uint32_t coded)
     return {(WAVE_BESIDE & 0xff) | 4 << 16, (coded - other) * u.bands * WAVE_BAND_NBYTES};
 }
 
-/* x becomes the state after its token, without the word that it may need. `context`: address of
- * the context's table. Returns the table's entry, whose bytes are 0, frequency, number of the slot,
- * activity. */
+/* Advances x past its token, without the word that x may need afterwards. `context` is the address
+ * of the context's table. Returns the table's entry, whose bytes are 0, frequency, number of the
+ * slot, activity. */
 PSTI_LANES lane_u32 wave_find_pair(const wave_unit &u, lane_u32 context, lane_u32 &x)
 {
     const lane_u32 slot = dot4_unsigned(x, lane_u32(4), context);
     const lane_u32 entry = load_address<uint32_t>(u.tables, slot);
-    /* Byte 2 of x is 1 and stays 1. */
+    /* Byte 2 of x is 1, and must be 1 afterwards. */
     x = dot4_unsigned(entry, x, lane_u32(1u << 16));
     return entry;
 }
 
-/* Decodes one step. Lanes in `first` or `last` are at the first or last pair of their rows.
- * `crossed`: contexts may include plane 1, at address other_at. `full`: all lanes are active, and
- * all rows exist. `place`: address in the row. */
+/* Decodes one step. Lanes in `first` are at the first pair of their rows, lanes in `last` at the
+ * last one. `crossed`: contexts may depend on plane 1, whose activities are at address other_at.
+ * `full`: all lanes are active, and all rows exist. `place`: the address in the row. */
 template <bool full, bool crossed>
 PSTI_LANES void wave_pair_step(const wave_unit &u, wave_pairs &s, lane_bool first, lane_bool last,
                                lane_bool active, lane_bool exists, lane_u32 place,
@@ -106,7 +106,7 @@ PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phas
                                 const wave_part &part, const wave_pair_kind &kind, bool is_top)
 {
     const uint32_t samples = s.words.window + wave_layout<8>::samples_at;
-    /* The last band lies in the first rows. */
+    /* The last band uses the memory of the first rows. */
     const uint32_t fold = phase == u.n_coded * u.bands ? phase * WAVE_BAND_NBYTES : 0;
     lane_u32 row = lane_u32(samples + phase * WAVE_BAND_NBYTES - fold);
     for (uint32_t i = 0; i < PSTI_WARP; i += 4) {
@@ -127,17 +127,17 @@ PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phas
                 const lane_bool is_front = lane_id() <= lane_u32(i + k);
                 const lane_u32 column = (lane_u32(i + k) - lane_id()) & lane_u32(31);
                 active = column < select(is_front, part.front, part.rear);
-                /* Rows past the last band are those of the first band, whose tokens are there
+                /* Rows after the last band are those of the first band again, and hold its tokens
                  * already. */
                 exists = select(is_front, lane_bool(part.has_front), exists);
-                /* Lanes without plane 1 read any valid address. */
+                /* Lanes whose context does not depend on plane 1 read any valid address. */
                 other = select(s.beside < lane_u32(1u << 16), lane_u32(s.words.window), other);
             }
             wave_pair_step<full, crossed>(u, s, enters, way == lane_u32(k + 1), active, exists,
                                           place, other);
         }
         row = row + lane_u32(4 * WAVE_PAIR_NBYTES);
-        /* Half of the window is enough for the words of four steps. */
+        /* If half of the window is left, it has enough words for four steps. */
         if (s.words.at - s.words.window >= 128)
             wave_refill(u, s.words);
     }
@@ -173,8 +173,8 @@ PSTI_LANES void wave_pair_phase(const wave_unit &u, wave_pairs &s, uint32_t phas
         wave_pair_steps<true, false>(u, s, phase, part, kind, is_top);
 }
 
-/* Decodes all tokens and leaves the payload in u.states. False: the words do not end the states
- * (format-pli.md 0). */
+/* Decodes all tokens and leaves the payload in u.states. Returns false if the states do not end as
+ * they must when the words end (format-pli.md 0). */
 PSTI_LANES bool wave_decode_tokens8(wave_unit &u)
 {
     wave_pairs s;
@@ -196,10 +196,11 @@ static_assert(wave_layout<8>::tables_nbytes % 16 == 0 && wave_layout<8>::samples
                   wave_layout<8>::warp_nbytes % 16 == 0,
               "where samples are");
 
-/* 16 steps at a time. Each lane has 16 consecutive tokens, as four words. */
+/* The pass does 16 steps at a time. Each lane has 16 consecutive tokens, as four words. */
 static const uint32_t WAVE_CHUNK = 16, WAVE_ONES = 0x01010101;
 
-/* A table of 16 bytes below 128 as four words, indexed by an activity's lower four bits. */
+/* A look-up table of 16 bytes below 128, as four words. Its index is an activity's lower four
+ * bits. */
 struct wave_sixteen {
     uint32_t words[4];
 };
@@ -213,8 +214,8 @@ PSTI_LANES wave_sixteen wave_load_sixteen(const wave_unit &u, uint32_t offset)
     return of;
 }
 
-/* Indices into a table for four tokens, in nibbles. `flipped` has bit 3 of each inverted, for the
- * table's upper half. */
+/* Indices of four tokens in a table, in nibbles. `flipped` has bit 3 of each inverted, for the
+ * upper half of the table. */
 struct wave_numbers {
     lane_u32 own, flipped;
 };
@@ -232,13 +233,13 @@ PSTI_LANES lane_u32 wave_look_up(const wave_sixteen &of, const wave_numbers &num
            pick_bytes(lane_u32(of.words[2]), lane_u32(of.words[3]), numbers.flipped);
 }
 
-/* The places of a lane's 16 tokens in a chunk. */
+/* Where a lane's 16 tokens of a chunk are. */
 struct wave_chunk {
-    uint32_t first; /* step of the row that lanes 0 and 1 have */
-    bool is_whole;  /* all tokens of these rows belong to the steps of the chunk */
-    bool is_second; /* else: the tokens of the second visit to these rows, at the end of the unit */
-    /* Address of the first token. ^ gives the others, because addresses of samples are multiples of
-     * 16. */
+    uint32_t first; /* step of the row of lanes 0 and 1 */
+    bool is_whole;  /* true if all tokens of these rows belong to the steps of the chunk */
+    bool is_second; /* else true for the second visit to these rows, at the end of the unit */
+    /* Address of the first token. The addresses of the others follow by ^, because addresses of
+     * samples are multiples of 16. */
     lane_u32 place;
 };
 PSTI_LANES wave_chunk wave_chunk_of(const wave_unit &u, uint32_t t)
@@ -254,8 +255,8 @@ PSTI_LANES wave_chunk wave_chunk_of(const wave_unit &u, uint32_t t)
     return chunk;
 }
 
-/* Mask of tokens 4 k .. 4 k + 3 that belong to the steps of a chunk that is not whole: 255 per
- * byte. */
+/* Returns, for a chunk that is not whole, a mask of tokens 4 k .. 4 k + 3 that belong to its steps:
+ * a byte of 255 for each. */
 PSTI_LANES lane_u32 wave_live(const wave_chunk &chunk, uint32_t k)
 {
     const lane_u32 n_front = lane_u32(chunk.first + 1) + (lane_id() >> lane_u32(1));
@@ -279,7 +280,8 @@ PSTI_LANES lane_u32 wave_spread(lane_u32 bits, lane_u32 ends)
                       pick_bytes(third, fourth, lane_u32(0x0040)), lane_u32(0x5410));
 }
 
-/* Points of four tokens (format-pli.md 5.4), rotated: a word of x and a word of y. */
+/* Finds the points of four tokens (format-pli.md 5.4) and rotates them. Returns a word of x and a
+ * word of y. */
 PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, lane_u32 &x,
                             lane_u32 &y)
 {
@@ -297,9 +299,9 @@ PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, 
     y = pick_bytes(low, high, lane_u32(0x7632));
 }
 
-/* Decodes tokens with two suffixes (activities above 15; format-pli.md 5.4), each lane its own one
- * after another. For these, suffix1 was stored in place of x and the token's index in place of y.
- * `left`: a bit for each of these tokens; `at`: bit at which their suffix2 begin; is_tail: these
+/* Decodes tokens with two suffixes (activities above 15; format-pli.md 5.4). Each lane does its own
+ * one after another. For these tokens, x holds suffix1 and y holds the token's index. `left` has a
+ * bit for each of these tokens. `at` is the bit at which the lane's suffixes2 begin. is_tail: these
  * bits may lie after the unit's. */
 template <bool is_tail>
 PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, lane_u32 left,
@@ -345,14 +347,14 @@ PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, l
     }
 }
 
-/* Results of a chunk while they are made. */
+/* The results of a chunk while they are computed. */
 struct wave_made {
-    lane_u32 activities[4], first[4]; /* first: suffix1 and the bits that follow it */
+    lane_u32 activities[4], first[4]; /* first: suffix1 with the bits that follow it */
     lane_u32 x[4], y[4];
 };
 
-/* Tokens of activities above 15 get suffix1 in x and their index in y. Returns a bit for each of
- * them. */
+/* Stores suffix1 in x and the index in y of tokens with activities above 15. Returns a bit for each
+ * of these tokens. */
 PSTI_LANES lane_u32 wave_mark_squares(wave_made &made)
 {
     lane_u32 left[2] = {lane_u32(0), lane_u32(0)};
@@ -368,7 +370,7 @@ PSTI_LANES lane_u32 wave_mark_squares(wave_made &made)
     return left[0] | left[1] << lane_u32(8);
 }
 
-/* Stores a chunk. Tokens of other steps keep their values. */
+/* Stores the residuals of a chunk. Tokens of other steps keep their values. */
 PSTI_LANES void wave_store_chunk(const wave_unit &u, const wave_chunk &chunk, wave_made &made)
 {
     const lane_u32 row = lane_u32(wave_layout<8>::row_nbytes);
@@ -387,7 +389,7 @@ PSTI_LANES void wave_store_chunk(const wave_unit &u, const wave_chunk &chunk, wa
     }
 }
 
-/* Turns activities into residuals. Returns the bit past the last one used. */
+/* Turns activities into residuals. Returns the number of the bit after the last one used. */
 PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
 {
     const wave_sixteen first_bits = wave_load_sixteen(u, offsetof(wave_pair_tables, first_bits));
@@ -422,8 +424,8 @@ PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
         const lane_u32 sum = first_sum + second_sum, end = scan_add(sum);
         lane_u32 first_at = lane_u32(at) + end - sum, second_at = none;
         at += lane_of(end, PSTI_WARP - 1);
-        if (has_second) { /* the string has suffix1 of a step's tokens before their suffix2
-                             (format-pli.md 5.7) */
+        if (has_second) { /* in the string, suffix1 of all tokens of a step precede their suffix2
+                           * (format-pli.md 5.7) */
             const lane_u32 both = first_sum | second_sum << lane_u32(16);
             const lane_u32 other = shuffle(both, lane_id() ^ lane_u32(1));
             const lane_bool is_low = (lane_id() & lane_u32(1)) == none;

@@ -11,20 +11,20 @@ namespace psti
 /* Prediction of 16 bits
  * ------------------------------------------------------------------------------------- */
 
-/* State of a plane in the pass. */
+/* The state of a plane in the prediction pass. */
 struct wave_plane {
     uint32_t predictor, list_at;
     int32_t tap0, tap1;
-    lane_i32 left, before;              /* the samples of the last two steps, L and LL */
-    lane_i32 ur, u, ul, uu;             /* samples above, as the lane above sent them */
-    lane_u32 number, k_above, k_beside; /* filter of the block */
+    lane_i32 left, before;              /* the samples of the last two steps: L and LL */
+    lane_i32 ur, u, ul, uu;             /* the samples above, as the lane above has sent them */
+    lane_u32 number, k_above, k_beside; /* filter of the current block */
 };
 
 struct wave_near {
     lane_i32 l, ll, u, ul, ur, uu;
 };
 
-/* The place of each lane, the same for all planes. */
+/* Where each lane is, the same for all planes. */
 struct wave_spot {
     lane_bool row0, row1, column0, column1, last; /* the lane is at this edge of the unit */
     lane_bool active;
@@ -91,7 +91,7 @@ PSTI_LANES lane_i32 wave_filter(const wave_plane &p, const wave_near &n, lane_i3
     return select(p.number == lane_u32(0), wave_med(n), x);
 }
 
-/* Loads the filters of the blocks that lanes enter. */
+/* Loads the filters of the blocks that lanes enter in this step. */
 PSTI_LANES void wave_enter_block(const wave_unit &u, wave_plane &p, uint32_t coded,
                                  const wave_spot &at)
 {
@@ -110,7 +110,7 @@ PSTI_LANES void wave_enter_block(const wave_unit &u, wave_plane &p, uint32_t cod
 PSTI_LANES wave_spot wave_spot_of(const wave_unit &u, uint32_t t)
 {
     wave_spot at;
-    lane_u32 way = lane_u32(t) - lane_u32(2) * lane_id(); /* columns of all bands */
+    lane_u32 way = lane_u32(t) - lane_u32(2) * lane_id(); /* columns, through all bands */
     at.x = way & lane_u32(63);
     at.y = lane_id() + (way >> lane_u32(6)) * lane_u32(32);
     at.active = (way < lane_u32(WAVE_EDGE * u.bands)) & (at.x < lane_u32(u.width)) &
@@ -179,28 +179,30 @@ template <int coded> PSTI_LANES void wave_rebuild16(const wave_unit &u)
 /* Prediction of 8 bits
  * ------------------------------------------------------------------------------------- */
 
-/* State of a plane in the pass. Samples are bytes, the first lowest. */
+/* The state of a plane in the prediction pass. Samples are bytes; the first one named is the
+ * lowest. */
 struct wave_plane8 {
     lane_u32 own; /* samples of the last two steps: L, LL */
     lane_u32 up;  /* UR, U, UL, UU as the lanes above sent them */
     lane_u32 k_above,
         k_beside;     /* filter of the block; 0: MED; the weights of all other filters sum to 32 */
-    uint32_t list_at; /* address of the plane's filters; 0: another predictor */
+    uint32_t list_at; /* address of the plane's filters; 0: the plane's predictor is no filter */
     uint32_t pick_l, pick_u,
-        pick_ul; /* bytes that the other predictor takes for L, U and UL of MED */
+        pick_ul; /* bytes that predictors other than filters take in place of L, U and UL of MED */
     bool is_average;
-    uint32_t taps; /* taps, in bytes 2 and 3 */
+    uint32_t taps; /* the taps, in bytes 2 and 3 */
 };
 
 /* Selectors for pick_bytes() of (up, own): a sample's neighbours, the same for all planes. */
 struct wave_picks {
     lane_u32 above, beside; /* selectors of UR, U, UL, UU; of L, LL, 0, 0 */
     lane_bool active, enters;
-    lane_u32 block; /* block that the lane enters */
+    lane_u32 block; /* number of the block that the lane enters */
 };
 
-/* Selectors that depend on the row, which few steps change. first: above, at column 0; above:
- * elsewhere; last: UR in the last column; beside: at column 0. */
+/* Selectors that depend on the row, so that few steps change them. `first` is `above` at column 0,
+ * `above` that of other columns; `last` selects UR in the last column; `beside` is that at column
+ * 0. */
 struct wave_row_picks {
     lane_u32 first, above, last, beside;
 };
@@ -218,7 +220,7 @@ PSTI_LANES void wave_enter_rows8(wave_row_picks &row, uint32_t t)
     row.beside = select(row0, lane_u32(0x7644), lane_u32(0x7611));
 }
 
-/* Selectors of step t. `ways`: the columns of all bands together, for each lane. */
+/* Returns the selectors of step t. `ways` has each lane's column, counted through all bands. */
 PSTI_LANES wave_picks wave_look8(const wave_unit &u, const wave_row_picks &row, uint32_t t,
                                  lane_u32 ways)
 {
@@ -249,7 +251,7 @@ PSTI_LANES void wave_enter_block8(const wave_unit &u, wave_plane8 &p, uint32_t c
     p.k_beside = load_at<uint32_t>(u.tables, from + lane_u32(4), at.enters, p.k_beside);
 }
 
-/* The median of L, U and L + U - UL: MED (format-pli.md 5.2). */
+/* Returns MED, the median of L, U and L + U - UL (format-pli.md 5.2). */
 PSTI_LANES lane_i32 wave_middle(lane_u32 left, lane_u32 up, lane_u32 up_left)
 {
     lane_i32 l = as_i32(left), u = as_i32(up);
@@ -257,7 +259,8 @@ PSTI_LANES lane_i32 wave_middle(lane_u32 left, lane_u32 up, lane_u32 up_left)
     return wave_most(low, wave_least(high, l + u - as_i32(up_left)));
 }
 
-/* Prediction of a sample. `others`: residuals of planes 0 and 1 in bytes 2 and 3. */
+/* Returns the prediction of a sample. `others` has the residuals of planes 0 and 1 in bytes 2 and
+ * 3. */
 PSTI_LANES lane_i32 wave_predict8(const wave_plane8 &p, lane_u32 above, lane_u32 beside,
                                   lane_u32 others, bool has_others)
 {
@@ -265,7 +268,7 @@ PSTI_LANES lane_i32 wave_predict8(const wave_plane8 &p, lane_u32 above, lane_u32
         lane_i32 x = lane_i32(16);
         if (has_others)
             x = dot4(others, p.k_beside, x);
-        /* Sums of all filters fit into 16 bits; the test of the constants checks that. */
+        /* The sums of all filters fit into 16 bits, which the test of the constants checks. */
         x = dot4_mixed(above, p.k_above, dot4_mixed(beside, p.k_beside, x)) >> lane_i32(5);
         x = wave_most(wave_least(x, lane_i32(255)), lane_i32(0));
         const lane_u32 none = lane_u32(0);
@@ -306,7 +309,7 @@ template <int coded> PSTI_LANES void wave_open_planes8(const wave_unit &u, wave_
     }
 }
 
-/* Each lane receives a sample from the lane above. One shuffle serves two planes. */
+/* Gives each lane a sample of the lane above. One shuffle serves two planes. */
 template <int coded> PSTI_LANES void wave_receive8(wave_plane8 *p)
 {
     PSTI_UNROLL
@@ -323,16 +326,17 @@ template <int coded> PSTI_LANES void wave_receive8(wave_plane8 *p)
     }
 }
 
-/* Selector for pick_bytes() of the coded planes' residuals: residuals of planes 0 and 1 go to bytes
- * 2 and 3; 0 for a plane that is not coded. A plane has taps only for planes before it. */
+/* Returns a selector for pick_bytes() of the coded planes' residuals. It moves the residuals of
+ * planes 0 and 1 to bytes 2 and 3, with 0 for a plane that is not coded. A plane has taps only for
+ * planes before it. */
 PSTI_LANES uint32_t wave_pick_others(const wave_unit &u)
 {
     const uint32_t first = u.coded_of & 15, second = u.coded_of >> 4 & 15;
     return (first == 0 ? 0x0011 : 0x0111) | (second < 2 ? 4 * second : 1) << 12;
 }
 
-/* Rebuilds a step of the first plane. `places` has the samples' places in each plane for an even
- * step; `odd` (0 or 1) is the number of rows that this step lies after them. */
+/* Rebuilds a step of the first plane. `places` are the addresses of the samples in each plane for
+ * an even step. `odd`, 0 or 1, says how many rows after these this step is. */
 template <int coded, int odd>
 PSTI_LANES void wave_rebuild_step8(const wave_unit &u, wave_plane8 *p, const wave_picks &at,
                                    const lane_u32 *places, uint32_t pick_others)
@@ -373,8 +377,8 @@ template <int coded> PSTI_LANES void wave_rebuild8(const wave_unit &u)
             wave_enter_rows8(rows_at, t);
         PSTI_UNROLL
         for (uint32_t j = 0; j < coded; j++) {
-            /* A plane has a whole number of periods of the row layout. The last plane wraps around
-             * to the first rows. */
+            /* A plane takes a whole number of periods of the row layout. The last plane wraps
+             * around to the memory of the first rows. */
             const uint32_t fold = j + 1 == coded && t >= plane_rows ? u.n_rows : 0;
             places[j] = (lane_u32(wave_row<8>(t)) ^ lane_id()) +
                         lane_u32((j * plane_rows - fold) * PSTI_WARP);

@@ -23,9 +23,9 @@ struct wave_kind {
 struct wave_tokens {
     wave_words words;
     lane_u32 x;   /* states */
-    lane_u32 own; /* activities of the last two steps: gL, gLL */
+    lane_u32 own; /* activities of the last two steps: gL and gLL */
     lane_u32 up;  /* activities gUR, gU, gUL, gUU */
-    lane_u32 above, beside, factor, rounding, back_nbytes; /* struct wave_kind */
+    lane_u32 above, beside, factor, rounding, back_nbytes; /* as in struct wave_kind */
     lane_u32 buckets;                                      /* address of the contexts of energy 0 */
 };
 
@@ -54,8 +54,8 @@ PSTI_LANES void wave_enter(wave_tokens &s, const wave_kind &k, lane_bool m)
     s.back_nbytes = select(m, lane_u32(k.back_nbytes), s.back_nbytes);
 }
 
-/* x becomes the state after its token, without the word that it may need. `context`: address of
- * the context's table. */
+/* Advances x past its token, without the word that x may need afterwards. `context` is the address
+ * of the context's table. */
 PSTI_LANES lane_u32 wave_find_token(const wave_unit &u, lane_u32 context, lane_u32 &x)
 {
     const uint32_t n_slots = wave_layout<16>::prob_sum;
@@ -63,7 +63,7 @@ PSTI_LANES lane_u32 wave_find_token(const wave_unit &u, lane_u32 context, lane_u
     lane_u32 token = load_address<uint8_t>(u.tables, context + slot);
     lane_u32 entry =
         load_address<uint32_t>(u.tables, context + token * lane_u32(4) + lane_u32(n_slots));
-    entry = entry + slot; /* frequency, and the slot's number among the token's slots */
+    entry = entry + slot; /* frequency of the token, and number of the slot among the token's */
     x = (entry >> lane_u32(16)) * (x >> lane_u32(wave_layout<16>::prob_bits)) +
         (entry & lane_u32(0xffff));
     return token;
@@ -81,7 +81,7 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
     lane_u32 sent = pick_bytes(s.own, s.up, lane_u32(0x0060));
     lane_u32 above = shuffle(sent, lane_id() + lane_u32(31));
     s.up = pick_bytes(above, s.up, lane_u32(0x1540));
-    /* At column 0 a lane has nothing to its left, at column 63 nothing to its right. */
+    /* At column 0 a lane has no neighbour at the left, at column 63 none at the right. */
     lane_u32 weights;
     if (k % 2 != 0) {
         lane_bool last = lane_id() == lane_u32((front + 1) & 31);
@@ -105,7 +105,8 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
         lane_bool is_front = lane_id() <= lane_u32(front);
         lane_u32 column = (lane_u32(t) - lane_u32(2) * lane_id()) & lane_u32(63);
         lane_bool active = column < select(is_front, part.front, part.rear);
-        /* Rows past the last band are those of the first band, whose tokens are there already. */
+        /* Rows after the last band are those of the first band again, and hold its tokens
+         * already. */
         exists = select(is_front, lane_bool(part.has_front), exists);
         takes = takes & active;
         x = select(active, x, s.x);
@@ -135,7 +136,7 @@ PSTI_LANES void wave_token_pair(const wave_unit &u, wave_tokens &s, uint32_t t,
     } else if (is_top && front > 0 && !is_alike) {
         wave_enter(s, kind, lane_id() == lane_u32(front));
     }
-    /* Lanes without another plane read any valid address. */
+    /* Lanes whose context does not depend on another plane read any valid address. */
     const lane_u32 samples = lane_u32(s.words.window + wave_layout<16>::samples_at);
     const lane_u32 other =
         select(s.factor == lane_u32(0), lane_u32(s.words.window), samples + from - s.back_nbytes);
@@ -148,7 +149,7 @@ template <bool full, bool crossed>
 PSTI_LANES void wave_token_steps(const wave_unit &u, wave_tokens &s, uint32_t phase,
                                  const wave_part &part, const wave_kind &kind, bool is_top)
 {
-    const bool is_last = phase == u.n_coded * u.bands; /* the last band lies in the first rows */
+    const bool is_last = phase == u.n_coded * u.bands; /* the last band uses the first rows */
     const uint32_t first = WAVE_EDGE * phase * wave_layout<16>::row_nbytes;
     const lane_u32 fold = lane_u32(is_last ? first : 0);
     for (uint32_t i = 0; i < WAVE_EDGE; i += 2) {
@@ -156,7 +157,7 @@ PSTI_LANES void wave_token_steps(const wave_unit &u, wave_tokens &s, uint32_t ph
         const lane_u32 from = lane_u32(first + wave_row<16>(i)) ^ wave_place<16>();
         const lane_u32 place = from - fold;
         wave_token_pair<full, crossed>(u, s, t, part, kind, is_top, from, place);
-        /* Half of the window is enough for the words of two steps. */
+        /* If half of the window is left, it has enough words for two steps. */
         if (s.words.at - s.words.window >= 128)
             wave_refill(u, s.words);
     }
@@ -184,8 +185,8 @@ PSTI_LANES void wave_token_phase(const wave_unit &u, wave_tokens &s, uint32_t ph
         wave_token_steps<true, false>(u, s, phase, part, kind, is_top);
 }
 
-/* Decodes all tokens and leaves the payload in u.states. False: the words do not end the states
- * (format-pli.md 0). */
+/* Decodes all tokens and leaves the payload in u.states. Returns false if the states do not end as
+ * they must when the words end (format-pli.md 0). */
 PSTI_LANES bool wave_decode_tokens16(wave_unit &u)
 {
     wave_tokens s;
@@ -204,15 +205,15 @@ PSTI_LANES bool wave_decode_tokens16(wave_unit &u)
 /* Signs and raw bits
  * ------------------------------------------------------------------------------------- */
 
-/* Lanes whose samples of a step lie in row t. For the unit's last 62 steps these are its first
- * rows. */
+/* Returns the lanes whose samples of a step are in row t. The unit's last 62 steps use the unit's
+ * first rows. */
 PSTI_LANES lane_bool wave_lanes_of(const wave_unit &u, uint32_t t)
 {
     lane_bool is_front = lane_id() <= lane_u32((t & 63) >> 1);
     return select(is_front, lane_bool(t < u.n_rows), lane_bool(t >= WAVE_EDGE));
 }
 
-/* Gives tokens their signs. Returns the bit past the last sign. */
+/* Gives tokens their signs. Returns the number of the bit after the last sign. */
 PSTI_LANES uint32_t wave_find_signs16(const wave_unit &u, bool &has_large)
 {
     uint32_t at = 8 * u.raw_at;
@@ -235,7 +236,7 @@ PSTI_LANES uint32_t wave_find_signs16(const wave_unit &u, bool &has_large)
     return at;
 }
 
-/* Turns signed tokens into residuals. Returns the bit past the last one used. */
+/* Turns signed tokens into residuals. Returns the number of the bit after the last one used. */
 PSTI_LANES uint32_t wave_find_raw_bits16(const wave_unit &u, uint32_t at)
 {
     for (uint32_t t = 0; t < u.n_rows + 62; t++) {

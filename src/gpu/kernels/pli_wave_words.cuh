@@ -11,10 +11,11 @@ namespace psti
 /* Words
  * ------------------------------------------------------------------------------------- */
 
-/* The window holds two times 128 bytes of words; the second half is in `next`, too. The loads of
- * the following 128 bytes (low, high) are under way. */
+/* The words that states take. The window in shared memory holds two times 128 bytes of them; `next`
+ * also holds the second half. `low` and `high` are the following 128 bytes, whose loads are under
+ * way. */
 struct wave_words {
-    uint32_t at, window; /* addresses of the next word and of the window */
+    uint32_t at, window; /* addresses: of the next word, and of the window */
     uint32_t n_chunks;
     lane_u32 next, low, high;
 };
@@ -55,7 +56,8 @@ PSTI_LANES void wave_open_words(const wave_unit &u, wave_words &s)
     wave_refill(u, s);
 }
 
-/* Gives words to the lanes in `takes`, in their order. Other lanes get undefined values. */
+/* Gives the next words to the lanes in `takes`, in the order of lanes. Other lanes get undefined
+ * values. */
 template <class T>
 PSTI_LANES lane_u32 wave_take_words(const wave_unit &u, wave_words &s, lane_bool takes)
 {
@@ -65,7 +67,8 @@ PSTI_LANES lane_u32 wave_take_words(const wave_unit &u, wave_words &s, lane_bool
     return load_address<T>(u.window, at);
 }
 
-/* True if the words are used up and the upper parts of all states are `end` (format-pli.md 0). */
+/* Returns whether all words are used and the upper parts of all states are `end` (format-pli.md
+ * 0). */
 template <int bits>
 PSTI_LANES bool wave_ends_well(const wave_unit &u, const wave_words &s, lane_u32 states,
                                uint32_t end)
@@ -74,14 +77,14 @@ PSTI_LANES bool wave_ends_well(const wave_unit &u, const wave_words &s, lane_u32
     return n_taken == u.nbytes - u.words_at && every((states >> lane_u32(bits)) == lane_u32(end));
 }
 
-/* Active lanes of a phase. front, rear: columns (or pairs) of a lane's row in the band that begins
- * and in the band before; 0 if there is no such row. has_front: there is a band that begins.
- * all_rows: all lanes have rows in both. */
+/* The active lanes of a phase. `front` and `rear`: columns (or pairs) of a lane's row in the band
+ * that begins and in the band before; 0 if the lane has no such row. `has_front`: a band begins.
+ * `all_rows`: all lanes have rows in both bands. */
 struct wave_part {
     bool has_front, all_rows;
     lane_u32 front, rear;
 };
-/* Active lanes of the steps that begin with band `phase`. */
+/* Returns the active lanes of the steps in which band `phase` begins. */
 PSTI_LANES wave_part wave_part_of(const wave_unit &u, uint32_t phase, uint32_t n_columns)
 {
     const uint32_t band = phase & (u.bands - 1), rear_band = (phase - 1) & (u.bands - 1);
@@ -131,7 +134,7 @@ PSTI_LANES lane_u32 wave_tail_word(const wave_unit &u, lane_u32 i)
                   load(u.words, i, !is_tail));
 }
 
-/* 32 bits of the raw string from bit `at` on, for each lane in `m`. */
+/* Returns 32 bits of the raw string, from bit number `at` on, in each lane of `m`. */
 PSTI_LANES lane_u32 wave_bits(const wave_unit &u, lane_u32 at, lane_bool m)
 {
     lane_u32 i = at >> lane_u32(5);
@@ -141,13 +144,15 @@ PSTI_LANES lane_u32 wave_bits(const wave_unit &u, lane_u32 at, lane_bool m)
     return funnel_right(load(u.words, i, m), load(u.words, i + lane_u32(1), m), at & lane_u32(31));
 }
 
-/* True if 128 bits from any bit up to `end` on lie in the unit and need no payload. */
+/* Returns whether 128 bits from any bit up to `end` on lie in the unit, so that none are the
+ * payload's. */
 PSTI_LANES bool wave_is_within(const wave_unit &u, uint32_t end)
 {
     return (end >> 5) + 4 < u.raw_end >> 2;
 }
 
-/* 128 bits of the raw string from bit `at` on, for each lane; `at` is not after `end`. */
+/* Returns 128 bits of the raw string, from bit number `at` on, in each lane; `at` is not after
+ * `end`. */
 PSTI_LANES void wave_string(const wave_unit &u, lane_u32 at, uint32_t end, lane_u32 string[4])
 {
     const lane_u32 first = at >> lane_u32(5);

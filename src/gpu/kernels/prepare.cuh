@@ -22,7 +22,7 @@
 namespace psti
 {
 
-/* One pixel per lane. */
+/* A pixel in each lane: its samples by channel. */
 struct pixel {
     lane_u32 v[4];
 };
@@ -31,7 +31,7 @@ struct pixel {
  * ------------------------------------------------------------------------------------------- */
 
 struct color_range {
-    uint32_t colors; /* channels without alpha: 1 or 3 */
+    uint32_t colors; /* number of channels without alpha: 1 or 3 */
     float most;
 };
 
@@ -41,13 +41,13 @@ PSTI_LANES color_range color_range_of(const struct psti_gpu_finish &finish)
     return range;
 }
 
-/* Rounds a half to even, |v| < 2^22. */
+/* Rounds to the nearest integer, and a half to the even one; |v| < 2^22. */
 PSTI_LANES lane_f32 round_f32(lane_f32 v)
 {
     return add_f32(add_f32(v, lane_f32(0x1.8p23f)), lane_f32(-0x1.8p23f));
 }
 
-/* Clamps, then truncates. */
+/* Clamps a value to 0..most, then cuts its fraction off. */
 PSTI_LANES lane_u32 color_cut(lane_f32 v, float most)
 {
     v = select(v < lane_f32(0.0f), lane_f32(0.0f), v);
@@ -63,7 +63,7 @@ PSTI_LANES lane_f32 color_luma(const pixel &p, uint32_t colors)
     return floor_f32(add_f32(sum, mul_f32(to_f32(p.v[2]), lane_f32(0.114f))));
 }
 
-/* factor * sample + other, for all colours. */
+/* Replaces each colour of the pixel by factor * colour + other. */
 PSTI_LANES void color_blend(pixel &p, const color_range &range, float factor, lane_f32 other)
 {
     PSTI_UNROLL
@@ -91,7 +91,7 @@ PSTI_LANES lane_f32 clamp01(lane_f32 v)
 
 PSTI_LANES lane_f32 sub_f32(lane_f32 a, lane_f32 b) { return add_f32(a, -b); }
 
-/* Hue of a colour, in turns (0..1). */
+/* Returns the hue of a colour, in turns (0..1). */
 PSTI_LANES lane_f32 hue_of(lane_f32 r, lane_f32 g, lane_f32 b, lane_f32 high, lane_f32 range)
 {
     lane_f32 rc = div_f32(sub_f32(high, r), range);
@@ -137,7 +137,7 @@ PSTI_LANES void color_hue(pixel &p, const color_range &range, float shift)
     p.v[2] = select(gray, p.v[2], color_cut(mul_f32(blue, scale), range.most));
 }
 
-/* Turns colours of at least `least` round. */
+/* Inverts colours of at least `least`. */
 PSTI_LANES void color_invert(pixel &p, const color_range &range, float least)
 {
     const lane_u32 most = lane_u32((uint32_t)range.most);
@@ -157,7 +157,7 @@ PSTI_LANES void color_mask(pixel &p, const color_range &range, uint32_t mask)
     }
 }
 
-/* Looks colours up. Those of 16 bits have a table of their upper halves. */
+/* Replaces colours by those of a table. Colours of 16 bits are looked up by their upper halves. */
 PSTI_LANES void color_table(pixel &p, const color_range &range, uint64_t table)
 {
     const bool is_wide = range.most > 255.0f;
@@ -191,7 +191,7 @@ PSTI_LANES void color_stretch(pixel &p, const color_range &range, uint64_t range
     }
 }
 
-/* Mean of the picture, around which a contrast scales. */
+/* Returns the mean of the picture, around which a contrast scales. */
 PSTI_LANES float color_mean(const struct psti_gpu_pass &pass)
 {
     if (pass.sum_from == 0)
@@ -243,12 +243,12 @@ PSTI_LANES void color_all(pixel &p, const struct psti_gpu_pass &pass, const colo
 /* A tile of the result, with a column for each lane. Rows are numbered before the flips. */
 struct tile {
     uint32_t y0, y1;
-    lane_u32 x; /* the lane's column before the flips; lanes past the last column repeat it */
+    lane_u32 x; /* column of the lane before flips; lanes past the last column have the last one */
     lane_bool live;
     uint32_t stored_x; /* stored column of the tile's first pixel */
     color_range range;
     float mean;
-    lane_u32 sum; /* sum of luma */
+    lane_u32 sum; /* sum of the luma of the lane's pixels */
 };
 
 PSTI_LANES tile tile_of(const struct psti_gpu_pass &pass, const struct psti_gpu_finish &finish,
@@ -291,7 +291,7 @@ PSTI_LANES void tile_end(const tile &t, const struct psti_gpu_pass &pass)
         atomic_add_uniform(global_at<uint64_t>(pass.sum_to), reduce_add(t.sum));
 }
 
-/* Finds the pass and the tile of this warp. False: there is none. */
+/* Finds the pass and the tile of this warp. Returns false if the warp has none. */
 PSTI_LANES bool tile_find(const block &b, const struct psti_gpu_prepare_args &args, uint32_t rows,
                           uint32_t &i_pass, uint32_t &number)
 {
@@ -303,13 +303,13 @@ PSTI_LANES bool tile_find(const block &b, const struct psti_gpu_prepare_args &ar
     return number < per_row * ((pass.height + rows - 1) / rows);
 }
 
-/* Row `y` of the picture that a pass reads. */
+/* Returns the address of row `y` of the picture that a pass reads. */
 PSTI_LANES uint64_t from_row(const struct psti_gpu_pass &pass, uint32_t pixel_nbytes, uint32_t y)
 {
     return pass.from + (uint64_t)y * pass.from_width * pixel_nbytes;
 }
 
-/* Pixel x of a row. */
+/* Loads pixel x of a row. */
 PSTI_LANES pixel load_pixel(uint64_t row, lane_u32 x, uint32_t channels, uint32_t bits,
                             lane_bool live)
 {
@@ -328,7 +328,7 @@ PSTI_LANES pixel load_pixel(uint64_t row, lane_u32 x, uint32_t channels, uint32_
 /* Windows
  * ------------------------------------------------------------------------------------------- */
 
-/* Pixel of a side of n pixels that padding shows at i; -1: the fill value. */
+/* Returns which pixel of a side of n pixels padding shows at i; -1 stands for the fill value. */
 PSTI_LANES lane_i32 pad_index(lane_i32 i, uint32_t n_pixels, uint32_t mode)
 {
     const lane_i32 n = lane_i32((int32_t)n_pixels), zero = lane_i32(0);
@@ -388,14 +388,14 @@ struct point_kernel {
 
 /* The filters of a tile's columns. */
 struct columns {
-    lane_u32 start;   /* first pixel */
-    lane_u32 weights; /* index of the first weight */
-    lane_u32 own;     /* taps of this lane's filter */
+    lane_u32 start;   /* first pixel of the lane's filter */
+    lane_u32 weights; /* index of the filter's first weight */
+    lane_u32 own;     /* number of the filter's taps */
     uint32_t taps;    /* largest number of taps of any lane */
     uint32_t precision;
-    uint64_t table;    /* table of weights */
-    uint32_t n_pairs;  /* 8-bit samples: taps / 2, rounded up */
-    lane_u32 pairs[4]; /* the first weights: two i16 per word */
+    uint64_t table;    /* address of the table of weights */
+    uint32_t n_pairs;  /* for 8-bit samples: taps / 2, rounded up */
+    lane_u32 pairs[4]; /* the first weights of the filter, two i16 in each word */
 };
 
 PSTI_LANES columns columns_of(const struct psti_gpu_axis &axis, lane_u32 x, uint32_t bits)
@@ -444,14 +444,14 @@ PSTI_LANES void dot_pixels(const lane_u32 *b, lane_u32 w01, lane_u32 w23, lane_i
     }
 }
 
-/* 8-bit samples: a pixel is a word, channel 0 lowest. */
+/* Filters of 8-bit samples. A pixel is a word, with channel 0 in the lowest byte. */
 template <uint32_t channels> struct narrow {
     static const uint32_t words = 1; /* words per pixel after the horizontal filter */
-    static const uint32_t rows = 2;  /* rows filtered at a time */
+    static const uint32_t rows = 2;  /* rows that are filtered at a time */
     typedef lane_i32 sum_type;
 
-    /* Reader of a row. Rows begin at any byte; it starts at the word in which the first tap begins.
-     */
+    /* Reads a row from left to right. Rows may begin at any byte; the reader starts at the word in
+     * which the first tap begins. */
     struct reader {
         const uint32_t *from;
         lane_u32 word, low, shift;
@@ -501,8 +501,8 @@ template <uint32_t channels> struct narrow {
             out[i][0] = pack(sum[i], k.precision);
     }
 
-    /* Adds four more taps of each row. Lanes without more taps do not read, because they would soon
-     * read beyond the slack after a picture. */
+    /* Adds the next four taps of each row. Lanes without further taps do not read, because they
+     * would soon read beyond the slack after a picture. */
     template <uint32_t n_rows>
     static PSTI_LANES void step(reader *r, lane_u32 w01, lane_u32 w23, lane_bool has_taps,
                                 lane_i32 (*sum)[4])
@@ -543,7 +543,7 @@ template <uint32_t channels> struct narrow {
             p.v[c] = (in[0] >> lane_u32(8 * c)) & lane_u32(255);
     }
 
-    /* Adds two rows times two weights. */
+    /* Adds two rows, times two weights, to the sums. */
     static PSTI_LANES void add_rows(const lane_u32 a[2], const lane_u32 b[2], uint32_t w,
                                     lane_i32 *sum)
     {
@@ -559,7 +559,7 @@ template <uint32_t channels> struct narrow {
         }
     }
 
-    /* Adds weights k and k + 1 of an output. */
+    /* Adds the taps k and k + 1 of an output. */
     static PSTI_LANES void add_taps(uint64_t table, uint32_t at, uint32_t, const lane_u32 a[2],
                                     const lane_u32 b[2], lane_i32 *sum)
     {
@@ -582,7 +582,7 @@ PSTI_LANES lane_u32 clamp_wide(lane_i64 sum, uint32_t precision)
     return low_u32(select(v > lane_i64((int64_t)65535), lane_i64((int64_t)65535), v));
 }
 
-/* 16-bit samples: a pixel is two words, channel 0 lowest. */
+/* Filters of 16-bit samples. A pixel is two words, with channel 0 lowest. */
 template <uint32_t channels> struct broad {
     static const uint32_t words = channels > 2 ? 2 : 1, rows = 1;
     typedef lane_i64 sum_type;
@@ -605,7 +605,7 @@ template <uint32_t channels> struct broad {
         PSTI_LOOP
         for (uint32_t i = 0; i < k.taps; i++) {
             lane_i32 w = load(weights, k.weights + lane_u32(i));
-            /* There may be no pixel after a lane's own taps. */
+            /* A lane must not read pixels after its own taps: there may be none. */
             p = load_pixel(at[0], k.start + lane_u32(i), channels, 16, w != lane_i32(0));
             add(p, w, sum);
         }
@@ -733,7 +733,7 @@ struct resize_kernel {
             shared_at<uint32_t>(b, b.warp * PSTI_GPU_RING_NBYTES((uint32_t)finish.bits));
         tile t = tile_of(pass, finish, number, PSTI_GPU_RESIZE_ROWS);
         const columns k = columns_of(pass.axis_x, t.x, finish.bits);
-        uint32_t next = 0; /* next row to filter */
+        uint32_t next = 0; /* number of the next row to filter */
         for (uint32_t y = t.y0; y < t.y1; y++) {
             uint32_t start = load_uniform(global_at<const uint32_t>(pass.axis_y.start), y);
             uint32_t taps = load_uniform(global_at<const uint32_t>(pass.axis_y.taps), y);
@@ -751,7 +751,7 @@ struct resize_kernel {
                     [&](uint32_t row, lane_u32 out[2]) {
                         uint64_t at = from_row(pass, pixel_nbytes, row);
                         lane_u32 filtered[1][2];
-                        filtered[0][1] = lane_u32(0); /* one channel leaves it unset */
+                        filtered[0][1] = lane_u32(0); /* sums of one channel do not use it */
                         Samples::template filter<1>(k, &at, filtered);
                         out[0] = filtered[0][0];
                         out[1] = filtered[0][1];

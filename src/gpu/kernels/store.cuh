@@ -22,8 +22,8 @@ struct sink_run {
     uint32_t n;
     uint32_t first;
     bool backwards;
-    uint64_t at;   /* index of the run's pixel 0 in the picture or slot */
-    uint32_t step; /* distance of its pixels there, in pixels */
+    uint64_t at;   /* index, in the picture or slot, of the run's pixel 0 */
+    uint32_t step; /* distance of the run's pixels there, in pixels */
 };
 
 PSTI_LANES int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
@@ -32,13 +32,13 @@ PSTI_LANES int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 /* An orientation is a transposition (5 to 8) followed by mirroring of stored axes
  * (decode/decode_turn.c). */
 PSTI_LANES bool sink_swaps(uint32_t o) { return o >= 5; }
-/* Orientations 2 3 7 8. */
+/* Orientations 2, 3, 7 and 8 mirror the x axis. */
 PSTI_LANES bool sink_mirrors_x(uint32_t o) { return (0x18cu >> o & 1) != 0; }
-/* Orientations 3 4 6 7. */
+/* Orientations 3, 4, 6 and 7 mirror the y axis. */
 PSTI_LANES bool sink_mirrors_y(uint32_t o) { return (0x0d8u >> o & 1) != 0; }
 
-/* Row of the region that stored row y becomes; a column if axes are swapped. The result may lie
- * outside the region. */
+/* Returns which row of the region the stored row y becomes, or which column if the axes are
+ * swapped. The result may lie outside of the region. */
 PSTI_LANES uint32_t sink_across(const struct psti_gpu_sink &sink, uint32_t y)
 {
     const bool swaps = sink_swaps(sink.orientation);
@@ -57,7 +57,7 @@ PSTI_LANES sink_run sink_along(const struct psti_gpu_sink &sink, uint32_t x, uin
     bool swaps = sink_swaps(sink.orientation), mirrors = sink_mirrors_x(sink.orientation);
     int32_t along_n = (int32_t)(swaps ? sink.region_height : sink.region_width);
     int32_t along_from = (int32_t)(swaps ? sink.region_y : sink.region_x);
-    /* Before flips pixel i lies at place + i of the region, or at place - i if mirrored. */
+    /* Before flips, pixel i lies at place + i of the region or, if mirrored, at place - i. */
     int32_t place = (mirrors ? sink.width - 1 - (int32_t)x : (int32_t)x) - along_from;
     int32_t begin = most(0, mirrors ? place - along_n + 1 : -place);
     int32_t end = least((int32_t)n, mirrors ? place + 1 : along_n - place);
@@ -124,13 +124,13 @@ PSTI_LANES void convert_pixel(lane_u32 v[4], uint32_t n_in, uint32_t bits_in, ui
     }
 }
 
-/* Scales one sample per lane: value * scale, rounded, + offset, rounded. */
+/* Returns one finished sample per lane: value * scale, rounded, + offset, rounded. */
 PSTI_LANES lane_f32 finish_f32(const struct psti_gpu_finish &finish, lane_u32 v, uint32_t c)
 {
     return add_f32(mul_f32(to_f32(v), lane_f32(finish.scale[c])), lane_f32(finish.offset[c]));
 }
 
-/* Makes one sample per lane an integer of the slot's dtype. */
+/* Returns one sample per lane as an integer of the slot's dtype. */
 PSTI_LANES lane_u32 finish_integer(const struct psti_gpu_finish &finish, lane_u32 v)
 {
     if (finish.dtype == PST_DTYPE_U16 && finish.bits == 8 && !finish.is_mask)
@@ -140,7 +140,7 @@ PSTI_LANES lane_u32 finish_integer(const struct psti_gpu_finish &finish, lane_u3
     return v;
 }
 
-/* Bits of the slot's element for a sample. */
+/* Returns the bits of the slot's element for a sample. */
 PSTI_LANES lane_u32 finish_sample(const struct psti_gpu_finish &finish, lane_u32 v, uint32_t c)
 {
     switch (finish.dtype) {
@@ -185,7 +185,7 @@ PSTI_LANES void store_element(uint64_t at, uint32_t nbytes, lane_u32 i, lane_u32
         store2(global_at<uint32_t>(at), i * lane_u32(2), bits, lane_u32(0), live);
 }
 
-/* Destination of a run of pixels. */
+/* Where a run of pixels is stored. */
 struct put_target {
     uint64_t at;     /* address of the run's first pixel */
     uint64_t plane;  /* bytes from channel to channel */
@@ -194,8 +194,8 @@ struct put_target {
     bool finished;
 };
 
-/* Destination in a picture, or in a slot if finished, of `area` pixels. The run begins at pixel
- * `first`; its pixels are `step` apart. */
+/* Returns where a run is stored in a picture, or in a slot if `finished`, of `area` pixels. The run
+ * begins at pixel `first`; its pixels are `step` apart. */
 PSTI_LANES put_target put_place(const struct psti_gpu_finish &finish, bool finished, uint64_t at,
                                 uint64_t area, uint64_t first, uint32_t step)
 {
@@ -243,7 +243,7 @@ PSTI_LANES void put_triples_4(uint64_t at, const lane_u32 e[4])
     lane_u32 l = lane_id(), turn = l - l / lane_u32(3) * lane_u32(3), got[3];
     PSTI_UNROLL
     for (uint32_t k = 0; k < 3; k++) {
-        lane_u32 t = lane_u32(2 * (k + 3)) - lane_u32(2) * turn; /* modulo 3 */
+        lane_u32 t = lane_u32(2 * (k + 3)) - lane_u32(2) * turn; /* taken modulo 3 */
         t = t - t / lane_u32(3) * lane_u32(3);
         got[k] = shuffle(e[k], (lane_u32(PSTI_WARP) * t + l - lane_u32(k)) / lane_u32(3));
     }

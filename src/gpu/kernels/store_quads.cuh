@@ -15,7 +15,7 @@ namespace psti
 
 static const uint32_t QUAD_PX = 4;
 
-/* True if sink_quads() can store pixels to this sink. */
+/* Returns whether sink_quads() can store pixels to this sink. */
 PSTI_LANES bool sink_takes_quads(const struct psti_gpu_sink &sink,
                                  const struct psti_gpu_finish &finish)
 {
@@ -26,7 +26,7 @@ PSTI_LANES bool sink_takes_quads(const struct psti_gpu_sink &sink,
     if (sink.bits != 8 || finish.bits != 8 || sink.channels != finish.channels ||
         sink_swaps(sink.orientation) || sink.at % vector_nbytes != 0)
         return false;
-    /* Lanes number elements with 32 bits. */
+    /* Lanes count elements in 32 bits. */
     const uint64_t area = (uint64_t)sink.region_height * sink.region_width;
     return area < 1u << 29 && (planar ? area % QUAD_PX == 0 : sink.channels != 2);
 }
@@ -39,7 +39,7 @@ PSTI_LANES void interleave_three(lane_u32 q[4])
     q[1] = pick_bytes(pick_bytes(g, b, lane_u32(0x2051)), r, lane_u32(0x3610));
     q[2] = pick_bytes(pick_bytes(g, b, lane_u32(0x7306)), r, lane_u32(0x3270));
 }
-/* The same for four channels. It is its own inverse. */
+/* Does the same for four channels. The function is its own inverse. */
 PSTI_LANES void interleave_four(lane_u32 q[4])
 {
     const lane_u32 low01 = pick_bytes(q[0], q[1], lane_u32(0x5140));
@@ -73,7 +73,7 @@ PSTI_LANES void finish_quad(const struct psti_gpu_finish &finish, lane_u32 sampl
         return;
     }
     if (finish.dtype == PST_DTYPE_U16) {
-        const bool repeats = !finish.is_mask; /* 8 bits become 16 by times 257 */
+        const bool repeats = !finish.is_mask; /* 8 bits become 16 by multiplying with 257 */
         w[0] = pick_bytes(samples, lane_u32(0), lane_u32(repeats ? 0x1100 : 0x4140));
         w[1] = pick_bytes(samples, lane_u32(0), lane_u32(repeats ? 0x3322 : 0x4342));
         return;
@@ -94,15 +94,15 @@ PSTI_LANES void finish_quad(const struct psti_gpu_finish &finish, lane_u32 sampl
     }
 }
 
-/* Destination of the lanes' quads. */
+/* Where the quads of the lanes are stored. */
 struct quad_target {
     uint64_t at;     /* address of the rectangle's first quad */
     uint64_t plane;  /* bytes from channel to channel, if not interleaved */
     uint32_t nbytes; /* bytes of an element */
     bool finished;
-    lane_u32 element;  /* index of the lane's first element from there on */
+    lane_u32 element;  /* index, from `at` on, of the lane's first element */
     lane_bool full;    /* lanes that store all four pixels */
-    lane_bool partial; /* lanes that store some of the four: */
+    lane_bool partial; /* lanes that store some of the four pixels, those in `has` */
     lane_bool has[QUAD_PX];
 };
 
@@ -118,7 +118,7 @@ PSTI_LANES void put_vector(uint64_t at, uint32_t nbytes, lane_u32 element, const
         store4(to, element, w[0], w[1], w[2], w[3], m);
 }
 
-/* Element i of a vector. */
+/* Returns element i of a vector. */
 PSTI_LANES lane_u32 vector_element(const lane_u32 w[4], uint32_t nbytes, uint32_t i)
 {
     if (nbytes == 1)
@@ -176,7 +176,7 @@ PSTI_LANES void put_quads_of(const quad_target &to, const struct psti_gpu_finish
     }
 }
 
-/* Loads a quad of pixels that are words, from a row of n that begins at `at`. */
+/* Loads a quad of pixels that are words. The row has n pixels and begins at `at`. */
 PSTI_LANES void load_quad(shared<uint32_t> words, lane_u32 at, lane_i32 column, uint32_t n,
                           lane_u32 q[4])
 {
@@ -193,14 +193,15 @@ PSTI_LANES void load_quad(shared<uint32_t> words, lane_u32 at, lane_i32 column, 
 struct quad_area {
     sink_run run;
     uint32_t across, turn,
-        least; /* row of the region of the first row; step to the next row; least row */
+        least; /* row of the region for the first row; step to the next row; lowest row */
     uint32_t n_rows, row_px, region_rows;
-    uint32_t before;    /* pixels before the first one in its quad, which belong to others */
+    uint32_t before;    /* pixels of the first quad that are before the rectangle and belong to
+                         * others */
     uint32_t row_quads; /* quads of a row, at most */
     uint32_t step;      /* elements from pixel to pixel */
 };
 
-/* A part of the rectangle's quads: of each row the quads first, first + step, ... */
+/* A part of the rectangle's quads: in each row the quads first, first + step, ... */
 struct quad_part {
     uint32_t per_row, first, step, reciprocal;
 };
@@ -209,8 +210,8 @@ PSTI_LANES quad_part quad_part_of(uint32_t per_row, uint32_t first, uint32_t ste
     return quad_part{per_row, first, step, per_row > 0 ? 65536 / per_row + 1 : 0};
 }
 
-/* Places quads k of a part, one per lane. Returns their rows; `column`: columns of their first
- * pixels. */
+/* Gives each lane a quad of the part, those with numbers k. Returns their rows, and in `column` the
+ * columns of their first pixels. */
 PSTI_LANES lane_u32 quad_place(const quad_area &area, const quad_part &part, lane_u32 k,
                                quad_target &to, lane_i32 &column)
 {

@@ -22,7 +22,7 @@ struct tones_kernel {
         return pass.kind == PSTI_GPU_STRETCH && finish.bits == 16;
     }
 
-    /* Word of the range that a warp found of a colour. */
+    /* Returns the index of the word with the range of a colour that a warp has found. */
     static PSTI_LANES uint32_t range_at(uint32_t warp, uint32_t color)
     {
         return bins * PSTI_GPU_TONES_COLORS + 2 * (PSTI_GPU_TONES_COLORS * warp + color);
@@ -41,7 +41,7 @@ struct tones_kernel {
         const bool is_range = finds_range(pass, finish);
         const uint32_t n_pixels = pass.from_height * pass.from_width;
         const uint32_t colors = color_range_of(finish).colors;
-        lane_u32 up[3], down[3]; /* the highest sample, and the highest 65535 - sample */
+        lane_u32 up[3], down[3]; /* the largest sample, and the largest 65535 - sample */
         PSTI_UNROLL
         for (uint32_t c = 0; c < 3; c++)
             up[c] = down[c] = lane_u32(0);
@@ -87,7 +87,7 @@ struct tones_kernel {
         store_uniform(global_at<uint32_t>(table), 2 * color + 1, up);
     }
 
-    /* A lane has per_lane bins that follow one another. */
+    /* Makes the table of a colour. A lane has per_lane bins that follow one another. */
     static PSTI_LANES void make_table(shared<uint32_t> words, const struct psti_gpu_pass &pass,
                                       uint32_t color)
     {

@@ -6,8 +6,8 @@
 namespace psti
 {
 
-/* Phase 0 makes the block's tables, those of its first unit's image; then each warp decodes its
- * unit. */
+/* In phase 0 the warps of a block make the tables of the image that the block's first unit belongs
+ * to. Then each warp decodes its unit. */
 template <int bits> struct wave_kernel {
     static const int n_phases = 2;
 

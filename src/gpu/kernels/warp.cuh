@@ -24,7 +24,7 @@
 
 #ifdef __CUDACC__
 #define PSTI_LANES __device__ __forceinline__
-#else /* not forced: C++ compilers are slow if a large kernel is one function */
+#else /* not always_inline: C++ compilers are slow if a large kernel is one function */
 #define PSTI_LANES inline
 #endif
 #define PSTI_WARP 32u
@@ -33,7 +33,7 @@
 namespace psti
 {
 
-/* Register type of a T in memory. */
+/* The type in which registers hold a T of memory. */
 template <class T> struct wide_of {
     typedef T type;
 };
@@ -69,7 +69,7 @@ typedef lanes<float> lane_f32;
 typedef lanes<double> lane_f64;
 typedef lanes<bool> lane_bool;
 
-/* Position of a warp, and its block's memory. */
+/* The position of a warp, and the shared memory of its block. */
 struct block {
     uint32_t index; /* number of the block in the grid */
     uint32_t n_blocks;
@@ -78,16 +78,18 @@ struct block {
     shared<uint8_t> memory; /* dynamic shared memory, aligned to 128 */
 };
 
-/* Part of a block's shared memory as an array of n T; `offset` in bytes, aligned to T. */
+/* Returns a part of a block's shared memory as an array of n T. `offset` is in bytes and aligned to
+ * T. */
 template <class T> PSTI_LANES shared<T> shared_at(const block &b, uint32_t offset)
 {
     return shared_cast<T>(b.memory, offset);
 }
 
-/* Bits of lanes below this one. */
+/* Returns a mask of the lanes below this one. */
 PSTI_LANES lane_u32 mask_below() { return (lane_u32(1) << lane_id()) - lane_u32(1); }
 
-/* Sums over lanes: up to and including this one; below this one; all (uniform). */
+/* These functions return sums over lanes: up to and including this one; below this one; over all
+ * (uniform). */
 PSTI_LANES lane_u32 scan_add(lane_u32 v)
 {
     for (uint32_t d = 1; d < PSTI_WARP; d *= 2)

@@ -4,7 +4,7 @@
 
 /* Unrolls a loop, so that arrays which it indexes stay in registers. */
 #define PSTI_UNROLL _Pragma("unroll")
-/* Keeps a loop a loop. */
+/* Keeps the compiler from unrolling a loop. */
 #define PSTI_LOOP _Pragma("unroll 1")
 
 namespace psti
@@ -23,21 +23,21 @@ PSTI_LANES uint32_t votes(bool m) { return __ballot_sync(PSTI_ALL_LANES, m); }
 PSTI_LANES bool some(bool m) { return __any_sync(PSTI_ALL_LANES, m); }
 PSTI_LANES bool every(bool m) { return __all_sync(PSTI_ALL_LANES, m); }
 
-/* Bits of the lanes that have the same value. */
+/* Returns a mask of the lanes that have the same value as this one. */
 PSTI_LANES uint32_t same_lanes(uint32_t v) { return __match_any_sync(PSTI_ALL_LANES, v); }
 
 template <class T> PSTI_LANES T select(bool m, T a, T b) { return m ? a : b; }
-/* Value of lane `source` (modulo 32). */
+/* Returns the value of the lane `source` (modulo 32). */
 template <class T> PSTI_LANES T shuffle(T v, uint32_t source)
 {
     return __shfl_sync(PSTI_ALL_LANES, v, (int)source);
 }
-/* Value of the lane `d` below; lanes below d keep theirs. */
+/* Returns the value of the lane whose number is `d` lower. The first d lanes keep theirs. */
 template <class T> PSTI_LANES T shift_up(T v, uint32_t d)
 {
     return __shfl_up_sync(PSTI_ALL_LANES, v, d);
 }
-/* Value of the lane `d` above; the last d lanes keep theirs. */
+/* Returns the value of the lane whose number is `d` higher. The last d lanes keep theirs. */
 template <class T> PSTI_LANES T shift_down(T v, uint32_t d)
 {
     return __shfl_down_sync(PSTI_ALL_LANES, v, d);
@@ -49,47 +49,49 @@ template <class T> PSTI_LANES T lane_of(T v, uint32_t lane)
 }
 
 PSTI_LANES uint32_t popc(uint32_t v) { return (uint32_t)__popc(v); }
-/* Leading zeros; 32 for 0. */
+/* Returns the number of leading zeros; 32 for v = 0. */
 PSTI_LANES uint32_t clz(uint32_t v) { return (uint32_t)__clz((int)v); }
-/* Number of the lowest set bit; v != 0. */
+/* Returns the number of the lowest set bit; v != 0. */
 PSTI_LANES uint32_t ctz(uint32_t v) { return (uint32_t)__ffs((int)v) - 1u; }
-/* Low 32 bits of (high:low) >> (n & 31). */
+/* Returns the low 32 bits of (high:low) >> (n & 31). */
 PSTI_LANES uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
 {
     return __funnelshift_r(low, high, n);
 }
-/* (high:low) >> n, low 32 bits, n at most 32. */
+/* Returns the low 32 bits of (high:low) >> n; n is at most 32. */
 PSTI_LANES uint32_t funnel_right_most(uint32_t low, uint32_t high, uint32_t n)
 {
     return __funnelshift_rc(low, high, n);
 }
-/* The lesser one, as one instruction, whatever the compiler knows of a and b. */
+/* Returns the lesser number by one instruction, whatever the compiler knows of a and b. */
 PSTI_LANES uint32_t min_u32(uint32_t a, uint32_t b)
 {
     uint32_t r;
     asm("min.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
     return r;
 }
-/* Bytes of (b:a), numbered from a's lowest: byte i of the result is the one that bits 4i..4i+2 of
- * `which` name; with bit 4i+3 its highest bit, eight times. */
+/* Returns bytes of (b:a), which are numbered from the lowest one of a. Byte i of the result is the
+ * byte whose number is in bits 4i..4i+2 of `which`. If bit 4i+3 is set, it is that byte's highest
+ * bit, eight times. */
 PSTI_LANES uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)
 {
     uint32_t r;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
     return r;
 }
-/* c plus the products of the signed bytes of a and b. */
+/* Returns c plus the products of the signed bytes of a and b. */
 PSTI_LANES int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __dp4a((int)a, (int)b, c); }
-/* The same with unsigned bytes of a. */
+/* Does the same; the bytes of a are unsigned. */
 PSTI_LANES int32_t dot4_mixed(uint32_t a, uint32_t b, int32_t c)
 {
     int32_t r;
     asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
     return r;
 }
-/* The same with unsigned bytes of a and b. */
+/* Does the same; the bytes of a and b are unsigned. */
 PSTI_LANES uint32_t dot4_unsigned(uint32_t a, uint32_t b, uint32_t c) { return __dp4a(a, b, c); }
-/* Clamped to the range of 8 bits (0..255), or of 16 bits (signed); a goes lowest. */
+/* These functions return values clamped to 8 bits (0..255), or to signed 16 bits, in one word; a is
+ * lowest. */
 PSTI_LANES uint32_t pack_u8(int32_t a, int32_t b, int32_t c, int32_t d)
 {
     uint32_t high, all;
@@ -103,8 +105,8 @@ PSTI_LANES uint32_t pack_i16(int32_t a, int32_t b)
     asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(r) : "r"(b), "r"(a));
     return r;
 }
-/* v, hidden from the compiler. A loop then computes values from it anew instead of keeping them in
- * registers. */
+/* Returns v in a way that the compiler cannot see through. A loop then computes values from it
+ * again instead of keeping them in registers. */
 PSTI_LANES uint64_t made_anew(uint64_t v)
 {
     asm volatile("" : "+l"(v));
@@ -117,7 +119,7 @@ PSTI_LANES float to_f32(int32_t v) { return (float)v; }
 PSTI_LANES float to_f32(uint32_t v) { return (float)v; }
 PSTI_LANES uint32_t bits_of(float v) { return __float_as_uint(v); }
 PSTI_LANES float float_of(uint32_t v) { return __uint_as_float(v); }
-/* Each result is rounded to nearest, never fused. */
+/* These functions round each result to nearest, and are never fused. */
 PSTI_LANES float add_f32(float a, float b) { return __fadd_rn(a, b); }
 PSTI_LANES float mul_f32(float a, float b) { return __fmul_rn(a, b); }
 PSTI_LANES float div_f32(float a, float b) { return __fdiv_rn(a, b); }
@@ -126,11 +128,12 @@ PSTI_LANES double add_f64(double a, double b) { return __dadd_rn(a, b); }
 PSTI_LANES double mul_f64(double a, double b) { return __dmul_rn(a, b); }
 PSTI_LANES double div_f64(double a, double b) { return __ddiv_rn(a, b); }
 PSTI_LANES double to_f64(uint32_t v) { return (double)v; }
-/* Truncates v, |v| <= 2^61. */
+/* Returns v with its fraction cut off; |v| <= 2^61. */
 PSTI_LANES int64_t to_i64(double v) { return (int64_t)v; }
-/* Truncates v, which lies within 0..2^24. */
+/* Returns v, within 0..2^24, with its fraction cut off. */
 PSTI_LANES uint32_t to_u32(float v) { return (uint32_t)v; }
-/* sum + the two i16 of w times the two lower bytes, or the two upper bytes. */
+/* These functions return `sum` plus the two i16 of w times the two lower bytes, or the two upper
+ * bytes. */
 PSTI_LANES int32_t dot2_low(uint32_t w, uint32_t bytes, int32_t sum)
 {
     int32_t r;
@@ -145,7 +148,7 @@ PSTI_LANES int32_t dot2_high(uint32_t w, uint32_t bytes, int32_t sum)
 }
 PSTI_LANES int64_t mul_add_wide(int32_t a, int32_t b, int64_t sum) { return sum + (int64_t)a * b; }
 PSTI_LANES uint32_t low_u32(int64_t v) { return (uint32_t)v; }
-/* Bits of a half and of a bfloat16, rounded to nearest even. */
+/* These functions return the bits of a half and of a bfloat16, rounded to nearest even. */
 PSTI_LANES uint32_t f16_bits(float v)
 {
     uint16_t r;
@@ -159,7 +162,8 @@ PSTI_LANES uint32_t bf16_bits(float v)
     return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded;
 }
 
-/* Two at a time, a in the low half; no NaNs. One instruction since capability 8.0. */
+/* These functions convert two numbers that are not NaN; a goes to the low half. They take one
+ * instruction from compute capability 8.0 on. */
 PSTI_LANES uint32_t f16_pair(float a, float b)
 {
 #if __CUDA_ARCH__ >= 800
@@ -181,7 +185,7 @@ PSTI_LANES uint32_t bf16_pair(float a, float b)
 #endif
 }
 
-/* An address in global memory, as a pointer that the compiler knows to be global. */
+/* Returns an address in global memory as a pointer that the compiler knows to be global. */
 template <class T> PSTI_LANES T *global_at(uint64_t address)
 {
     return static_cast<T *>(
@@ -189,7 +193,7 @@ template <class T> PSTI_LANES T *global_at(uint64_t address)
 }
 
 /* Loads from shared memory, or from global memory through a plain pointer. Where m is false nothing
- * is read and the value is `otherwise`. */
+ * is read, and the result is `otherwise`. */
 template <class T> PSTI_LANES wide<T> load(const T *at, uint32_t i) { return at[i]; }
 template <class T>
 PSTI_LANES wide<T> load(const T *at, uint32_t i, bool m, wide<T> otherwise = wide<T>())
@@ -201,7 +205,7 @@ template <class T> PSTI_LANES void store(T *at, uint32_t i, wide<T> v, bool m = 
     if (m)
         at[i] = (T)v;
 }
-/* Elements by their offset in bytes. */
+/* These functions load and store elements by their offset in bytes. */
 template <class T> PSTI_LANES wide<T> load_at(const uint8_t *at, uint32_t nbytes)
 {
     return *reinterpret_cast<const T *>(at + nbytes);
@@ -217,8 +221,8 @@ template <class T> PSTI_LANES void store_at(uint8_t *at, uint32_t nbytes, wide<T
     if (m)
         *reinterpret_cast<T *>(at + nbytes) = (T)v;
 }
-/* Elements of shared memory by their address. An address computation can begin with address_of().
- */
+/* These functions load and store elements of shared memory by their address. Computing an address
+ * can begin with address_of(). */
 PSTI_LANES uint32_t address_of(shared<uint8_t> at)
 {
     return (uint32_t)__cvta_generic_to_shared(at);
@@ -233,7 +237,7 @@ PSTI_LANES void store_address(shared<uint8_t>, uint32_t address, wide<T> v, bool
     if (m)
         *static_cast<T *>(__cvta_shared_to_generic(address)) = (T)v;
 }
-/* Four elements from i on, which is a multiple of 4; `at` is aligned to 16. */
+/* Loads four elements from i on, which is a multiple of 4; `at` is aligned to 16. */
 PSTI_LANES void load4(const uint32_t *at, uint32_t i, uint32_t out[4])
 {
     uint4 v = *reinterpret_cast<const uint4 *>(at + i);
@@ -242,21 +246,21 @@ PSTI_LANES void load4(const uint32_t *at, uint32_t i, uint32_t out[4])
     out[2] = v.z;
     out[3] = v.w;
 }
-/* Two elements to i and i + 1; i is even, `at` aligned to 8. */
+/* Stores two elements to i and i + 1; i is even, `at` is aligned to 8. */
 PSTI_LANES void store2(uint32_t *at, uint32_t i, uint32_t v0, uint32_t v1, bool m = true)
 {
     if (m)
         *reinterpret_cast<uint2 *>(at + i) = make_uint2(v0, v1);
 }
-/* The same element for all lanes. */
+/* Loads the same element for all lanes. */
 template <class T> PSTI_LANES wide<T> load_uniform(const T *at, uint32_t i) { return at[i]; }
-/* One lane (the first) writes. */
+/* Stores an element by one lane, the first. */
 template <class T> PSTI_LANES void store_uniform(T *at, uint32_t i, wide<T> v)
 {
     if (lane_id() == 0)
         at[i] = (T)v;
 }
-/* Adds to global or shared memory; several lanes may add to one element. */
+/* Adds to an element of global or shared memory. Several lanes may add to one element. */
 PSTI_LANES void atomic_add(uint32_t *at, uint32_t i, uint32_t v, bool m)
 {
     if (m)
@@ -268,14 +272,14 @@ PSTI_LANES void atomic_max(uint32_t *at, uint32_t i, uint32_t v, bool m)
         atomicMax(at + i, v);
 }
 
-/* Four elements from i on, a multiple of 4; `at` is aligned to 16. */
+/* Stores four elements from i on, which is a multiple of 4; `at` is aligned to 16. */
 PSTI_LANES void store4(uint32_t *at, uint32_t i, uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3,
                        bool m = true)
 {
     if (m)
         *reinterpret_cast<uint4 *>(at + i) = make_uint4(v0, v1, v2, v3);
 }
-/* The next number, from 0 on, of a counter in global memory that all warps draw from. */
+/* Returns the next number, from 0 on, of a counter in global memory that all warps share. */
 PSTI_LANES uint32_t atomic_next(uint32_t *at)
 {
     uint32_t number = 0;
@@ -284,14 +288,14 @@ PSTI_LANES uint32_t atomic_next(uint32_t *at)
     return lane_of(number, 0);
 }
 
-/* One lane adds. */
+/* Adds once, by one lane. */
 PSTI_LANES void atomic_add_uniform(uint64_t *at, uint64_t v)
 {
     if (lane_id() == 0)
         atomicAdd(reinterpret_cast<unsigned long long *>(at), (unsigned long long)v);
 }
 
-/* Writes of this warp's lanes before it are visible to its other lanes after it. */
+/* What lanes of this warp wrote before the call, its other lanes can read after it. */
 PSTI_LANES void warp_sync() { __syncwarp(); }
 
 template <class Kernel, int phase, class Block, class Args>

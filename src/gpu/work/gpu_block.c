@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* There is scratch for this many warps of psti_gpu_coefs, or for all its units if these are fewer.
- */
+/* Scratch is claimed for at least this many warps of psti_gpu_coefs, or for all its units if these
+ * are fewer. */
 enum { COEFS_WARPS_LEAST = 32 };
 
 static size_t n_all_rows(uint32_t n_fields, uint32_t n_rows) { return (size_t)n_fields * n_rows; }

@@ -14,12 +14,12 @@ struct psti_gpu_copy {
     uint64_t from, to;
 };
 
-/* For n_copies * n_parts blocks. */
+/* The arguments of a launch of n_copies * n_parts blocks. */
 struct psti_gpu_copy_args {
-    uint64_t copies; /* struct psti_gpu_copy [n_copies] */
+    uint64_t copies; /* address of struct psti_gpu_copy [n_copies] */
     uint64_t nbytes; /* bytes of each row */
     uint32_t n_copies;
-    uint32_t n_parts; /* parts of PSTI_GPU_COPY_PART_NBYTES per row */
+    uint32_t n_parts; /* number of parts of PSTI_GPU_COPY_PART_NBYTES in a row */
 };
 
 #endif

@@ -47,7 +47,7 @@ void psti_gpu_field_close(struct psti_gpu_field **field)
 
 size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field) { return field->row_nbytes; }
 
-/* Upload and scratch of one row. */
+/* Returns the bytes of upload and scratch that one row takes. */
 static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
                                            const struct psti_gpu_item_size *item)
 {
@@ -57,8 +57,8 @@ static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
     size_t finished_picture = finished * field->output.channels * (field->output.bits / 8u);
     size_t units = pixels / 4096 + 4 * ((size_t)item->height + item->width) / 64 + 4;
     bool is_jpeg = item->form == PST_FORM_PLI_JPEG;
-    /* Filters have start, number and weights for each output. When shrinking, source pixels decide.
-     */
+    /* Filters have start, number and weights for each output. Where a resize shrinks, the number of
+     * weights depends on the source pixels. */
     size_t tables = 32 * ((size_t)item->height + item->width + field->finish.out_height +
                           field->finish.out_width);
     struct psti_gpu_block_size size;

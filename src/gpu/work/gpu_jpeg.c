@@ -15,7 +15,7 @@
 #define ROOM "gpu"
 
 enum {
-    HISTORY = 16, /* entries of the ring of a block's last tokens */
+    HISTORY = 16, /* entries of the ring of each block's last tokens */
     STATES_NBYTES = 16 + 64
 };
 
@@ -52,7 +52,8 @@ void psti_gpu_jpeg_tables_write(const struct psti_jpeg_tables *tables,
         }
 }
 
-/* Features reach at most HISTORY coefficients back. One that is named twice counts twice. */
+/* The features of a coefficient are at most HISTORY coefficients earlier. One that is named twice
+ * counts twice. */
 static void fill_weights(uint32_t k, uint32_t side, uint32_t words[4])
 {
     uint8_t bytes[HISTORY] = {0};
@@ -96,7 +97,7 @@ struct unit {
 };
 
 /* Finds the next unit that the plan needs, from number *next of the index on. *offset is the offset
- * of *next in the file. False: there is none. */
+ * in the file of unit *next. Returns false if there is no further unit. */
 static bool next_unit(const struct psti_gpu_jpeg_plan *plan, const uint8_t *bytes, uint32_t *next,
                       uint64_t *offset, struct unit *unit)
 {
@@ -117,8 +118,8 @@ static bool next_unit(const struct psti_gpu_jpeg_plan *plan, const uint8_t *byte
     return false;
 }
 
-/* Offset of a unit's words, counted from its mode (format-pli.md 8.1). 0 if its first parts are cut
- * off; the kernel rejects it then. */
+/* Returns the offset of a unit's words, counted from its mode (format-pli.md 8.1), or 0 if its
+ * first parts are cut off; the kernel rejects it then. */
 static uint32_t words_offset(const uint8_t *unit, uint32_t nbytes)
 {
     const uint8_t *at = unit + 1;
@@ -128,8 +129,8 @@ static uint32_t words_offset(const uint8_t *unit, uint32_t nbytes)
     return (uint32_t)(at - unit) + STATES_NBYTES + raw_nbytes;
 }
 
-/* Units lie one after another. A byte of padding goes between where it makes words begin at even
- * addresses. */
+/* Returns where a unit is stored. Units lie one after another. A byte of padding before a unit
+ * makes its words begin at even addresses. */
 static uint64_t place_unit(const struct unit *unit, uint64_t at)
 {
     return at + ((at + words_offset(unit->bytes, unit->entry.nbytes)) & 1);

@@ -31,13 +31,13 @@ struct psti_gpu_jpeg_constants {
     uint32_t weights[64][2][4];
     int32_t biases[64][2];
     uint32_t buckets[32];  /* byte x: number of limits that are <= x */
-    uint32_t zigzag[8][2]; /* byte v of [u]: zigzag number of column u, row v */
+    uint32_t zigzag[8][2]; /* byte v of [u] is the zigzag number of column u, row v */
     uint8_t diagonals[64]; /* column + row, by zigzag number */
     uint32_t reserved[2];
 };
 
-/* The region needs blocks of columns [column0, column1) and rows [row0, row1) of a component. Their
- * samples form a plane. */
+/* The part of a component that the region needs: blocks of columns [column0, column1) and rows
+ * [row0, row1). Their samples form a plane. */
 struct psti_gpu_jpeg_component {
     uint64_t samples; /* address of the first of these blocks; aligned to 16 */
     uint32_t stride;  /* bytes from row to row, a multiple of 16 */
@@ -47,23 +47,25 @@ struct psti_gpu_jpeg_component {
     uint16_t columns, rows;          /* blocks of the component */
     uint8_t unit_columns, unit_rows; /* blocks of a whole unit */
     uint8_t across_log2, down_log2;  /* log2 of pixels per sample */
-    uint8_t is_sideways, is_upright; /* true: samples are interpolated that way; false: repeated */
+    uint8_t is_sideways, is_upright; /* true: samples are interpolated in that direction; false:
+                                      * repeated */
     uint8_t side;
     uint8_t reserved;
 };
 
 struct psti_gpu_jpeg_image {
     uint32_t quants[3][8][4]; /* quantisation values, 16 bits each: [component][column][row / 2] */
-    uint64_t bytes;           /* upload of its units; units' offsets count from here */
-    uint64_t tables;          /* tables of its own; 0: the built-in ones */
-    uint32_t status;          /* index into the launch's statuses */
+    uint64_t bytes;           /* address in the upload of the units' bytes; offsets of units count
+                               * from here */
+    uint64_t tables;          /* address of the image's own tables; 0: the built-in ones */
+    uint32_t status;          /* index of the image in the launch's statuses */
     uint16_t width, height;
-    uint16_t y0, x0, y1, x1; /* wanted rows and columns of the stored image, without y1 and x1 */
+    uint16_t y0, x0, y1, x1; /* wanted rows y0..y1 - 1 and columns x0..x1 - 1 of the stored image */
     uint8_t n_components, transform, reserved[2];
     uint32_t units_across; /* units in a row of the whole image */
     struct psti_gpu_jpeg_component components[3];
     struct psti_gpu_sink sink;
-    uint64_t reserved_too; /* makes the size a multiple of 16 */
+    uint64_t reserved_too; /* unused; makes the size a multiple of 16 */
 };
 
 /* A unit's bytes begin, with its mode, at image.bytes + offset. The offset makes its words begin at
@@ -73,10 +75,10 @@ enum { PSTI_GPU_JPEG_ALIGN = 16 };
 struct psti_gpu_jpeg_unit {
     uint32_t image;
     uint32_t offset, nbytes;
-    uint16_t unit_y, unit_x; /* in units */
+    uint16_t unit_y, unit_x; /* place of the unit in the image, counted in units */
 };
 
-/* Up to 64 x 16 pixels of the stored image; x is even. */
+/* A tile has up to 64 x 16 pixels of the stored image; x is even. */
 enum { PSTI_GPU_JPEG_TILE_COLUMNS = 64, PSTI_GPU_JPEG_TILE_ROWS = 16 };
 struct psti_gpu_jpeg_tile {
     uint32_t image;
@@ -84,13 +86,14 @@ struct psti_gpu_jpeg_tile {
 };
 
 struct psti_gpu_jpeg_args {
-    uint64_t images;    /* struct psti_gpu_jpeg_image [], aligned to 16 */
-    uint64_t units;     /* struct psti_gpu_jpeg_unit [n_units] */
-    uint64_t tiles;     /* struct psti_gpu_jpeg_tile [n_tiles] */
-    uint64_t statuses;  /* uint32_t [], one per image; 0 before the launch */
-    uint64_t next_unit; /* uint32_t, 0 before the launch of psti_gpu_coefs */
-    uint64_t constants; /* struct psti_gpu_jpeg_constants */
-    uint64_t scratch;   /* n_blocks * n_warps times psti_gpu_coefs_scratch(), aligned to 16 */
+    uint64_t images;    /* address of struct psti_gpu_jpeg_image [], aligned to 16 */
+    uint64_t units;     /* address of struct psti_gpu_jpeg_unit [n_units] */
+    uint64_t tiles;     /* address of struct psti_gpu_jpeg_tile [n_tiles] */
+    uint64_t statuses;  /* address of uint32_t [], one per image; 0 before the launch */
+    uint64_t next_unit; /* address of a uint32_t, 0 before the launch of psti_gpu_coefs */
+    uint64_t constants; /* address of struct psti_gpu_jpeg_constants */
+    uint64_t scratch;   /* address of n_blocks * n_warps times psti_gpu_coefs_scratch() bytes,
+                         * aligned to 16 */
     uint32_t n_units, n_tiles;
     uint32_t warp_nbytes;    /* psti_gpu_coefs_shared(), a multiple of 16 */
     uint32_t scratch_nbytes; /* psti_gpu_coefs_scratch() of the largest n_places of the images */
@@ -105,17 +108,19 @@ enum {
     PSTI_GPU_COEFS_COUNTS = PSTI_GPU_COEFS_BUCKETS + 128,
     PSTI_GPU_COEFS_SQUARES = PSTI_GPU_COEFS_COUNTS + 72 * 4,
     PSTI_GPU_COEFS_ORDER = PSTI_GPU_COEFS_SQUARES + 48 * 8,
-    PSTI_GPU_COEFS_HALVES_NBYTES = 32 * 32 * 4 /* blocks of a group, half transformed */
+    PSTI_GPU_COEFS_HALVES_NBYTES = 32 * 32 * 4 /* blocks of a group after the first transform */
 };
-/* After the list's order lies what tokens need, later what the inverse DCT needs. */
+/* After the list, the memory holds what decoding tokens needs, and later what the inverse DCT
+ * needs. */
 static inline uint32_t psti_gpu_coefs_shared(uint32_t n_places)
 {
     uint32_t tokens = 8 * n_places, idct = 2 * n_places + PSTI_GPU_COEFS_HALVES_NBYTES;
     return PSTI_GPU_COEFS_ORDER + 2 * n_places + (tokens > idct ? tokens : idct);
 }
-/* Bytes of scratch for a warp: 64 planes of coefficients. */
+/* Returns the bytes of scratch for a warp: 64 planes of coefficients. */
 static inline uint32_t psti_gpu_coefs_scratch(uint32_t n_places) { return 64 * 2 * n_places; }
-/* Warps of a block; shared memory of a warp of psti_gpu_jpeg, the pixels of a tile. */
+/* Number of warps in a block, and bytes of shared memory for a warp of psti_gpu_jpeg, which holds
+ * the pixels of a tile. */
 enum {
     PSTI_GPU_COEFS_WARPS_MAX = 4,
     PSTI_GPU_JPEG_WARPS_MAX = 8,
@@ -126,11 +131,11 @@ enum {
 #include "pli/pli.h"
 #include "pli/format/pli_jpeg_format.h"
 
-/* Units and memory that the region of an image needs. */
+/* The units that the region of an image needs, and the memory that they take. */
 struct psti_gpu_jpeg_plan {
     struct psti_pli_header header;
     struct psti_jpeg_frame frame;
-    struct pst_pli_region region; /* in the stored image */
+    struct pst_pli_region region; /* region of the stored image */
     struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX];
     struct psti_pli_span span; /* range of units */
     uint32_t n_units, n_tiles; /* entries of the lists */
@@ -151,7 +156,7 @@ enum pst_status psti_gpu_jpeg_plan(const void *bytes, size_t nbytes,
                                    const struct pst_pli_region *region, bool is_checked,
                                    struct psti_gpu_jpeg_plan *plan, struct pst_error *err);
 
-/* Destinations of the plan's parts. */
+/* Where the parts of a plan are stored. */
 struct psti_gpu_jpeg_place {
     uint32_t image;   /* the image's index in the launches */
     uint8_t *bytes;   /* plan.upload_nbytes bytes, the later image.bytes: aligned to ALIGN */
@@ -159,8 +164,8 @@ struct psti_gpu_jpeg_place {
     struct psti_gpu_jpeg_unit *units; /* room for plan.n_units */
     struct psti_gpu_jpeg_tile *tiles; /* room for plan.n_tiles */
 };
-/* Fills in the parts. `bytes` are those given to the plan. Sets all of `image` but bytes, tables,
- * status and sink. */
+/* Stores the parts of a plan. `bytes` are those given to the plan. Sets all of `image` but bytes,
+ * tables, status and sink. */
 void psti_gpu_jpeg_fill(const struct psti_gpu_jpeg_plan *plan, const void *bytes,
                         const struct psti_gpu_jpeg_place *place, struct psti_gpu_jpeg_image *image);
 

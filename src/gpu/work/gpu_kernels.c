@@ -1,4 +1,4 @@
-/* gpu_kernels.c - the kernels' names, by number. Constant; any thread. */
+/* gpu_kernels.c - the kernels' names, by number. A constant table; any thread may use it. */
 #include "gpu/work/gpu_kernels.h"
 
 #include "gpu/gpu.h"

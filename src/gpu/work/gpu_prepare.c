@@ -31,20 +31,20 @@ void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, ui
     memcpy(finish->offset, from.offset, sizeof finish->offset);
 }
 
-/* Place of a picture between passes: one of two in scratch, or the place that it came from. */
+/* Where a picture lies between passes: in one of two places in scratch, or where it came from. */
 enum place { PLACE_FIRST, PLACE_SECOND, PLACE_GIVEN, PLACE_FLOATS, N_PLACES };
-/* Numbers of 32 bits count the samples of pictures that maps and filters read. */
+/* The most samples of a picture that maps and filters read; they count them in 32 bits. */
 #define MOST_SAMPLES ((uint64_t)1 << 31)
 
 struct growth {
     struct psti_gpu_prepare *prepare;
     uint32_t channels, bits;
-    struct psti_gpu_pass *pass; /* open, or NULL */
-    /* Place of the picture that the open pass reads, or the next pass will read. */
+    struct psti_gpu_pass *pass; /* the open pass, or NULL */
+    /* Where the picture lies that the open pass reads, or that the next pass will read. */
     enum place place;
     uint32_t height, width; /* size of that picture */
     uint32_t n_sums, n_tables;
-    uint64_t nbytes[N_PLACES]; /* sizes of the places in scratch */
+    uint64_t nbytes[N_PLACES]; /* bytes that each place in scratch must have */
     bool overflows, is_too_large;
 };
 
@@ -83,7 +83,7 @@ static void claim(struct growth *g, enum place place, uint32_t height, uint32_t 
     g->nbytes[place] = nbytes > g->nbytes[place] ? nbytes : g->nbytes[place];
 }
 
-/* Closes the open pass, if any, which leaves a picture. */
+/* Closes the open pass, if there is one. It leaves a picture. */
 static void close_pass(struct growth *g)
 {
     if (g->pass == NULL)
@@ -108,8 +108,9 @@ static void grow_color(struct growth *g, enum psti_gpu_color color, float factor
     pass->factors[pass->n_colors++] = factor;
 }
 
-/* The pass before adds up its result. If that pass only moves pixels, this pass moves them again
- * itself; reading them from a picture would make the other pass write it. */
+/* Adds a contrast, which needs the sum of the picture before it. The pass before computes the sum
+ * of its result. If that pass only moves pixels, this pass moves them again itself; reading a
+ * picture would make the other pass write it. */
 static void grow_contrast(struct growth *g, float factor)
 {
     struct psti_gpu_pass before = *any_pass(g);
@@ -158,7 +159,7 @@ static void grow_window(struct growth *g, const struct psti_recipe_step *step)
     memcpy(pass->fill, step->fill, sizeof pass->fill);
 }
 
-/* Opens a pass of that kind over the picture so far, whose size it keeps. */
+/* Opens a pass of that kind, which reads the picture so far and keeps its size. */
 static struct psti_gpu_pass *open_over(struct growth *g, enum psti_gpu_pass_kind kind)
 {
     close_pass(g);
@@ -176,7 +177,8 @@ static void grow_change(struct growth *g, const struct psti_recipe_step *step)
         grow_color(g, PSTI_GPU_POSTERIZE, (float)step->mask);
 }
 
-/* A pass makes the table, the next one uses it. */
+/* Adds an equalisation or an automatic contrast: one pass makes the table, and the next one uses
+ * it. */
 static void grow_tones(struct growth *g, enum psti_gpu_pass_kind kind)
 {
     uint64_t table = ++g->n_tables;
@@ -187,7 +189,8 @@ static void grow_tones(struct growth *g, enum psti_gpu_pass_kind kind)
                0);
 }
 
-/* Borders stay as they are, so a picture without an inside does. */
+/* Adds a sharpening. Borders stay as they are, so a picture that has only borders does not
+ * change. */
 static void grow_sharpen(struct growth *g, const struct psti_recipe_step *step)
 {
     if (step->height > 2 && step->width > 2)
@@ -274,7 +277,7 @@ static void grow(struct growth *g, const struct psti_recipe_step *step)
     }
 }
 
-/* True for a recipe of a crop and flips only, which the decoder's sink can do. */
+/* Returns whether a recipe has only a crop and flips, which the decoder's sink can do. */
 static bool is_direct(const struct psti_recipe *recipe, bool is_picture)
 {
     return !is_picture && (recipe->n_steps == 0 ||
@@ -320,7 +323,7 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "gpu",
                          "the operations need more than %d passes over the picture",
                          PSTI_GPU_MAX_PASSES);
-    /* Sums follow the tables. */
+    /* The sums lie after the tables. */
     prepare->tables_nbytes = recipe->tables_nbytes + psti_round_up((size_t)g.n_sums * 8, 64);
     prepare->first_nbytes = g.nbytes[PLACE_FIRST];
     prepare->second_nbytes = g.nbytes[PLACE_SECOND];
@@ -351,7 +354,7 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
         return;
     const uint64_t second_at = scratch_at + prepare->first_nbytes;
     const uint64_t floats_at = second_at + prepare->second_nbytes;
-    const uint64_t made_at = floats_at + prepare->floats_nbytes; /* tables that passes make */
+    const uint64_t made_at = floats_at + prepare->floats_nbytes; /* of tables that passes make */
     const uint64_t places[] = {0, scratch_at, second_at, picture_at, floats_at};
     uint64_t sums_at = tables_at + recipe->tables_nbytes;
     psti_augment_chain_recipe_tables(chain, draw, recipe, tables);

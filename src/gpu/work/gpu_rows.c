@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* A row while it is added. */
+/* A row while it is added to a block. */
 struct putting {
     struct psti_gpu_block *block;
     const struct psti_gpu_field *field;
@@ -20,7 +20,7 @@ struct putting {
     const struct psti_gpu_item *item;
     const struct psti_draw *draw;
     uint8_t orientation;
-    struct pst_pli_region stored; /* the region, in the stored image */
+    struct pst_pli_region stored; /* the region, as a part of the stored image */
     struct psti_gpu_prepare prepare;
     struct psti_gpu_claimed claimed;
 };
@@ -49,7 +49,7 @@ static enum pst_status begin(struct putting *p, struct psti_gpu_block *block, ui
                      draw->out_height, finish->out_width, finish->out_height);
 }
 
-/* Sets the orientation and the region in the stored image. */
+/* Sets the orientation, and the region as a part of the stored image. */
 static enum pst_status find_stored(struct putting *p, struct pst_error *err)
 {
     const struct pst_image_info *info = p->item->info;
@@ -84,7 +84,8 @@ static enum pst_status check_header(const struct putting *p, const struct psti_p
     return PST_OK;
 }
 
-/* The same check for a PLI. Kernels do not compare the checksum of the pixels. */
+/* Does the same for a PLI. Whole images whose units have no checksums are refused, because kernels
+ * do not compare the checksum of the pixels. */
 static enum pst_status check_pli_header(const struct putting *p,
                                         const struct psti_pli_header *header, struct pst_error *err)
 {
@@ -96,7 +97,8 @@ static enum pst_status check_pli_header(const struct putting *p,
     return check_header(p, header, err);
 }
 
-/* Passes lie first in the temporary memory, tables of filters first in the upload. */
+/* Returns the bytes of passes. In the temporary memory passes come first; in the upload tables of
+ * filters come first. */
 static size_t passes_nbytes(const struct putting *p)
 {
     return psti_round_up(p->prepare.n_passes * sizeof(struct psti_gpu_pass), 64);

@@ -1,4 +1,4 @@
-/* gpu_store.h - the destination of pixels, as kernels and the host agree on it. Plain C and CUDA.
+/* gpu_store.h - the structs that tell kernels where and how pixels are stored. Plain C and CUDA.
  *
  * Addresses are those of the GPU (in the CPU build: of this process). */
 #ifndef PST_GPU_GPU_STORE_H
@@ -13,9 +13,9 @@ struct psti_gpu_finish {
     uint8_t channels, bits; /* channels (1..4) and bits (8 or 16) of finished pixels */
     uint8_t dtype;          /* enum pst_dtype: U8, U16, F16, BF16, F32; masks: also I32, I64 */
     uint8_t is_chw;
-    uint8_t is_mask; /* integers are not scaled */
+    uint8_t is_mask; /* true: integers are not scaled */
     uint8_t reserved[3];
-    float scale[4], offset[4]; /* floats: value * scale, rounded, + offset, rounded */
+    float scale[4], offset[4]; /* factors of floats: value * scale, rounded, + offset, rounded */
 };
 
 /* Decoders send the pixels of an image to a sink. `orientation` (EXIF, 1..8) says where a pixel

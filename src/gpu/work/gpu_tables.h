@@ -9,17 +9,18 @@
 #include <stdint.h>
 
 enum {
-    /* Sections of format-pli.md in brackets. */
-    PSTI_GPU_WAVE_CONTEXTS = 16, /* (5.6) */
-    PSTI_GPU_WAVE_TOKENS = 48,   /* 47 with 16 bits (5.4), and one for the end of the last */
-    PSTI_GPU_WAVE_LISTS = 3,     /* of filters, by plane (5.8) */
-    PSTI_GPU_WAVE_FILTERS = 64,  /* (5.2) */
+    /* Numbers in brackets are sections of format-pli.md. */
+    PSTI_GPU_WAVE_CONTEXTS = 16, /* contexts (5.6) */
+    PSTI_GPU_WAVE_TOKENS = 48,   /* 47 tokens with 16 bits (5.4), and one entry for the end of the
+                                  * last token */
+    PSTI_GPU_WAVE_LISTS = 3,     /* lists of filters, one for each plane (5.8) */
+    PSTI_GPU_WAVE_FILTERS = 64,  /* filters of a list (5.2) */
     PSTI_GPU_WAVE_POINTS = 123   /* nth = 0..122 of the tokens of pairs (5.4) */
 };
 
 /* Tables of an image. */
 struct psti_gpu_wave_tables {
-    /* First slot of each token; past the last token the end of its slots: 256 or 1024. */
+    /* First slot of each token. After the last token it is the end of the slots: 256 or 1024. */
     uint16_t first[PSTI_GPU_WAVE_CONTEXTS][PSTI_GPU_WAVE_TOKENS];
 };
 
@@ -31,25 +32,26 @@ struct psti_gpu_wave_filter {
 
 /* Tables of the tokens of pairs (format-pli.md 5.4). */
 struct psti_gpu_wave_pairs {
-    /* [4 * nth + turn]: right, and up in the upper byte. (0, 0) past the last nth. */
+    /* At [4 * nth + turn]: right, and up in the upper byte. Entries after the last nth are (0,
+     * 0). */
     uint16_t points[4 * (PSTI_GPU_WAVE_POINTS + 1)];
-    uint8_t activities[16]; /* [token] */
-    /* Indexed by an activity's lower four bits: */
+    uint8_t activities[16]; /* activity of each token */
+    /* The index of the following tables is an activity's lower four bits. */
     uint8_t first_bits[16], second_bits[16];
     uint8_t point_masks[16],
-        point_bases[16]; /* applied to suffix1; tokens without points have (0, 0) */
+        point_bases[16]; /* both are applied to suffix1; tokens without points have (0, 0) */
     uint8_t first_masks[16], second_masks[16]; /* masks of suffix1 and suffix2 */
     uint8_t square_bases[16];
 };
 
 struct psti_gpu_wave_constants {
-    struct psti_gpu_wave_tables built_in[2]; /* for 8 bits, for 16 */
+    struct psti_gpu_wave_tables built_in[2]; /* tables for 8 bits, and for 16 */
     struct psti_gpu_wave_filter filters[PSTI_GPU_WAVE_LISTS][PSTI_GPU_WAVE_FILTERS];
     struct psti_gpu_wave_pairs pairs;
-    uint8_t bucket[2][256]; /* energy -> context, for 8 bits and for 16 */
+    uint8_t bucket[2][256]; /* the context of each energy, for 8 bits and for 16 */
 };
 
-/* Shared memory of a block, then of each of its warps. */
+/* Shared memory of a block, then shared memory of each of its warps. */
 enum {
     /* A context of 8 bits has a word per slot: the slot's number among its token's slots, the
      * token's frequency and activity. A context of 16 bits has the token of each slot, then slots
@@ -67,7 +69,8 @@ enum {
                                    PSTI_GPU_WAVE_PAIRS_NBYTES,
     PSTI_GPU_WAVE_TABLES16_NBYTES = PSTI_GPU_WAVE_CONTEXTS * PSTI_GPU_WAVE_CONTEXT16_NBYTES +
                                     PSTI_GPU_WAVE_BUCKETS16_NBYTES + PSTI_GPU_WAVE_FILTERS_NBYTES,
-    /* Input on its way to a warp; the records of its planes and their filters' numbers. */
+    /* The window of input on its way to a warp; the records of the planes, and the numbers of their
+     * filters. */
     PSTI_GPU_WAVE_WINDOW_NBYTES = 256,
     PSTI_GPU_WAVE_RECORD_NBYTES = 48,
     PSTI_GPU_WAVE_RECORDS_NBYTES = 4 * PSTI_GPU_WAVE_RECORD_NBYTES,

@@ -17,29 +17,29 @@
 #define ROOM "gpu"
 
 enum {
-    SHARED_NBYTES = 227 * 1024, /* shared memory of a block, compute capability 9.0 and 10.0 */
-    ENTRY_PIXELS = 4096,        /* pixels of an entry of PLAIN: as many as a unit of 64 x 64 has */
+    SHARED_NBYTES = 227 * 1024, /* shared memory of a block with compute capability 9.0 and 10.0 */
+    ENTRY_PIXELS = 4096,        /* pixels of an entry of PLAIN, as many as in a unit of 64 x 64 */
 };
 
 /* A unit that the region touches. */
 struct unit {
     uint32_t row, column;
     uint32_t height, width;
-    uint32_t first_row, end_row; /* wanted rows of the unit */
+    uint32_t first_row, end_row; /* the rows of the unit that the region needs */
     uint64_t offset;             /* offset in the file */
     struct psti_pli_entry entry;
     uint8_t mode;
     enum psti_gpu_units_list list;
-    uint32_t n_entries;      /* PLAIN: entries */
-    uint32_t rows_per_entry; /* PLAIN: rows of an entry */
-    uint32_t n_sequences;    /* lz: sequences, at most */
+    uint32_t n_entries;      /* PLAIN: number of entries for this unit */
+    uint32_t rows_per_entry; /* PLAIN: number of rows in an entry */
+    uint32_t n_sequences;    /* lz: the most sequences that the unit may have */
 };
 
 /* Called by walk() with each unit, in the order of the file. */
 typedef enum pst_status (*visit_fn)(void *ctx, const uint8_t *bytes, struct unit *unit,
                                     struct pst_error *err);
 
-/* Walks over the units that the region touches. */
+/* Calls a function for each unit that the region touches. */
 static enum pst_status walk(const struct psti_gpu_units_plan *plan, const uint8_t *bytes,
                             visit_fn visit, void *ctx, struct pst_error *err)
 {
@@ -67,8 +67,8 @@ static enum pst_status walk(const struct psti_gpu_units_plan *plan, const uint8_
     return PST_OK;
 }
 
-/* Number of sequences that an lz unit claims (format-pli.md 6.1). 0 if it is malformed; the kernel
- * rejects it then. */
+/* Returns the number of sequences that an lz unit states (format-pli.md 6.1), or 0 if the unit is
+ * malformed; the kernel rejects it then. */
 static uint32_t count_sequences(const uint8_t *unit, uint32_t nbytes)
 {
     uint32_t n;
@@ -91,7 +91,7 @@ static enum pst_status check_plain(const struct psti_pli_header *h, const struct
                      expected);
 }
 
-/* Finds mode, list and entries of a unit whose bytes are here. */
+/* Finds mode, list and entries of a unit whose bytes are all there. */
 static enum pst_status sort_unit(const struct psti_pli_header *h, const uint8_t *bytes,
                                  struct unit *unit, struct pst_error *err)
 {
@@ -280,7 +280,7 @@ void psti_gpu_units_fill(const struct psti_gpu_units_plan *plan, const void *byt
     image->transform = h->transform;
     image->max_error = h->max_error;
     memset(image->reserved, 0, sizeof image->reserved);
-    /* Nothing fails here; the plan has checked it. */
+    /* This walk cannot fail, because the plan has checked all units. */
     enum pst_status status = walk(plan, bytes, fill_unit, &filling, NULL);
     (void)status;
     memset(place->bytes + filling.upload_nbytes, 0, PSTI_GPU_UNIT_MARGIN);
@@ -289,7 +289,8 @@ void psti_gpu_units_fill(const struct psti_gpu_units_plan *plan, const void *byt
 /* Kernels
  * ------------------------------------------------------------------------------------- */
 
-/* As many warps share a block's tables as there is memory for. */
+/* Returns the shape of a launch of waves: as many warps share a block's tables as there is memory
+ * for. */
 static struct psti_gpu_units_shape wave_shape(uint32_t bits, uint32_t channels,
                                               uint32_t shared_nbytes_max)
 {
@@ -333,7 +334,7 @@ struct psti_gpu_units_shape psti_gpu_units_shape(enum psti_gpu_units_list list, 
     return psti_gpu_units_shape_within(list, channels, SHARED_NBYTES);
 }
 
-/* Writes one table of 1024 places. */
+/* Makes one table of 1024 places. */
 static void write_table(const uint16_t *freqs, uint32_t n, uint8_t *to)
 {
     struct psti_gpu_lz_word words[32] = {0};

@@ -30,59 +30,61 @@ enum psti_gpu_units_list {
 };
 
 struct psti_gpu_image {
-    uint64_t bytes;   /* upload of its units; units' offsets count from here */
-    uint64_t scratch; /* scratch of its units of mode lz, if there are any */
-    uint64_t tables;  /* its own wave tables, expanded; 0: the built-in ones of its bits */
-    uint32_t status;  /* index into the launch's statuses */
+    uint64_t bytes;   /* address in the upload of the units' bytes; offsets of units count from
+                       * here */
+    uint64_t scratch; /* address of the scratch of units of mode lz, if there are any */
+    uint64_t tables;  /* address of the image's own wave tables, expanded; 0: the built-in ones */
+    uint32_t status;  /* index of the image in the launch's statuses */
     uint16_t width, height;
-    uint16_t y0, x0, y1, x1; /* wanted rows and columns of the stored image, without y1 and x1 */
+    uint16_t y0, x0, y1, x1; /* wanted rows y0..y1 - 1 and columns x0..x1 - 1 of the stored image */
     uint8_t channels, bits, unit_log2, transform, max_error;
     uint8_t reserved[7];
     struct psti_gpu_sink sink;
 };
 
-/* A unit's bytes begin, with its mode, at a multiple of UNIT_ALIGN from image.bytes, which has the
- * same alignment. UNIT_MARGIN bytes after them may be read, whatever they are. */
+/* Where a unit's bytes begin, with its mode: at a multiple of UNIT_ALIGN from image.bytes, which
+ * has the same alignment. The UNIT_MARGIN bytes after a unit may be read; their values mean
+ * nothing. */
 enum { PSTI_GPU_UNIT_ALIGN = 16, PSTI_GPU_UNIT_MARGIN = 16 };
 
 struct psti_gpu_unit {
-    /* Index of its image; UINT32_MAX: an entry without work that fills up a block. */
+    /* Index of the unit's image. UINT32_MAX: the entry has no work and fills up a block. */
     uint32_t image;
     uint32_t offset, nbytes;
     uint32_t scratch;        /* lz: offset from image.scratch, in units of PSTI_GPU_SCRATCH_STEP */
-    uint16_t unit_y, unit_x; /* in units */
-    /* PLAIN: the unit's rows of this entry. LZ: first_row is 0, n_rows the number of sequences that
-     * fit after the pixels. */
+    uint16_t unit_y, unit_x; /* place of the unit in the image, counted in units */
+    /* PLAIN: the rows of the unit that this entry is for. LZ: first_row is 0, and n_rows is the
+     * number of sequences that fit after the pixels. */
     uint16_t first_row, n_rows;
-    uint8_t is_in_scratch; /* PLAIN: pixels that LZ made */
-    uint8_t is_constant;   /* PLAIN: one pixel stands for all */
+    uint8_t is_in_scratch; /* PLAIN: true for pixels that LZ has made */
+    uint8_t is_constant;   /* PLAIN: true if one pixel stands for all */
     uint8_t reserved[2];
 };
 #define PSTI_GPU_NO_IMAGE UINT32_MAX
 
-/* Scratch of an lz unit: its pixels, packed, then a uint32_t for each sequence. */
+/* The scratch of an lz unit holds its pixels, packed, then a uint32_t for each sequence. */
 enum { PSTI_GPU_SCRATCH_STEP = 64 };
 
 struct psti_gpu_units_args {
-    uint64_t images;       /* struct psti_gpu_image [] */
-    uint64_t units;        /* struct psti_gpu_unit [n_units] */
-    uint64_t statuses;     /* uint32_t [], one per image; 0 before the first launch */
-    uint64_t constants;    /* built-in wave tables and filters */
-    uint64_t lz_constants; /* struct psti_gpu_lz_constants */
+    uint64_t images;       /* address of struct psti_gpu_image [] */
+    uint64_t units;        /* address of struct psti_gpu_unit [n_units] */
+    uint64_t statuses;     /* address of uint32_t [], one per image; 0 before the first launch */
+    uint64_t constants;    /* address of the built-in wave tables and filters */
+    uint64_t lz_constants; /* address of struct psti_gpu_lz_constants */
     uint32_t n_units;
-    uint32_t warp_nbytes; /* of shared memory, of each warp: struct psti_gpu_units_shape */
+    uint32_t warp_nbytes; /* shared memory of each warp: struct psti_gpu_units_shape */
     struct psti_gpu_finish finish;
 };
 
-/* A status that is not 0 means that the image is corrupt. It is UINT32_MAX less the number (row by
- * row) of its first corrupt unit. */
+/* The status of a corrupt image is not 0. It is UINT32_MAX less the number (row by row) of the
+ * first corrupt unit. */
 #define PSTI_GPU_CORRUPT(unit) (UINT32_MAX - (uint32_t)(unit))
 
 /* Tables of states of lz units. The symbol of place s is that of entry words[s / 32].rank - 1 + the
  * number of bits set among the lowest s % 32 + 1 of words[s / 32].starts. An entry is symbol |
  * start << 8 | frequency << 19. Symbols of frequency 0 have no entry; the others are in order. */
 struct psti_gpu_lz_word {
-    /* Bits where a symbol's places begin; number of symbols that begin before the word. */
+    /* Bits at which a symbol's places begin; number of symbols that begin before this word. */
     uint32_t starts, rank;
 };
 enum {
@@ -90,19 +92,20 @@ enum {
     PSTI_GPU_LZ_SEQUENCE_NBYTES = 32 * 8 + 96 * 4, /* 1024 places, up to 96 symbols */
     PSTI_GPU_LZ_PIXEL_NBYTES = 64 * 8 + 256 * 4    /* 2048 places, up to 256 symbols */
 };
-/* The built-in tables, of labels and of graphics (format-pli.md 6.3). */
+/* The built-in tables: one set for labels, one for graphics (format-pli.md 6.3). */
 struct psti_gpu_lz_constants {
     uint8_t tables[2][PSTI_GPU_LZ_N_TABLES][PSTI_GPU_LZ_SEQUENCE_NBYTES];
 };
 
-/* Layout of shared memory. */
+/* The layout of the kernels' shared memory. */
 enum {
     PSTI_GPU_PLAIN_WARPS = 8,
-    PSTI_GPU_WAVE_WARPS = 16, /* at most; their memory decides (gpu_tables.h) */
+    PSTI_GPU_WAVE_WARPS = 16, /* warps of a block, at most; the memory of tables decides
+                               * (gpu_tables.h) */
     PSTI_GPU_PACKED_WARPS = 4,
-    PSTI_GPU_PACKED_PLANE_NBYTES = 512 * 4, /* per warp: places of groups */
+    PSTI_GPU_PACKED_PLANE_NBYTES = 512 * 4, /* for each warp and plane: the places of groups */
     PSTI_GPU_PACKED_RECORDS_NBYTES = 128,
-    PSTI_GPU_PACKED_ROWS_NBYTES = 4096, /* per warp: rows of pixels */
+    PSTI_GPU_PACKED_ROWS_NBYTES = 4096, /* for each warp: rows of pixels */
     PSTI_GPU_LZ_TABLES_NBYTES = PSTI_GPU_LZ_N_TABLES * PSTI_GPU_LZ_SEQUENCE_NBYTES,
     PSTI_GPU_LZ_COLOURS_NBYTES = 256 * 8
 };
@@ -110,8 +113,8 @@ enum {
 #ifndef __cplusplus
 #include "pli/format/pli_head.h"
 
-/* Geometry of a list's launch: ceil(n_units / n_warps) blocks. The first unit of each block has an
- * image. `channels`: the most that an image of the list has. */
+/* The shape of a list's launch: ceil(n_units / n_warps) blocks. The first unit of each block has an
+ * image. `channels` is the largest number of channels of the list's images. */
 struct psti_gpu_units_shape {
     uint32_t n_warps, shared_nbytes, warp_nbytes;
 };
@@ -120,18 +123,18 @@ struct psti_gpu_units_shape {
 struct psti_gpu_units_shape psti_gpu_units_shape_within(enum psti_gpu_units_list list,
                                                         uint32_t channels,
                                                         uint32_t shared_nbytes_max);
-/* The same for GPUs of compute capability 9.0 and 10.0, whose blocks may have 227 KiB. */
+/* Does the same for GPUs of compute capability 9.0 and 10.0, whose blocks may have 227 KiB. */
 struct psti_gpu_units_shape psti_gpu_units_shape(enum psti_gpu_units_list list, uint32_t channels);
 
-/* Units and memory that the region of an image needs. */
+/* The units that the region of an image needs, and the memory that they take. */
 struct psti_gpu_units_plan {
     struct psti_pli_header header;
-    struct pst_pli_region region;            /* in the stored image */
+    struct pst_pli_region region;            /* region of the stored image */
     uint32_t n_units;                        /* units that the region touches */
-    uint32_t counts[PSTI_GPU_N_UNITS_LISTS]; /* entries of lists */
+    uint32_t counts[PSTI_GPU_N_UNITS_LISTS]; /* number of entries of each list */
     uint64_t upload_nbytes, scratch_nbytes;
     const uint8_t
-        *tables; /* the model block of wave tables; NULL: there is none, or no unit needs it */
+        *tables; /* the model block with wave tables; NULL: there is none, or no unit needs it */
     size_t tables_nbytes;
 };
 /* Checks head and index, and each unit that the region touches (NULL: the whole image): its bytes
@@ -145,14 +148,14 @@ enum pst_status psti_gpu_units_plan(const void *bytes, size_t nbytes,
                                     const struct pst_pli_region *region, bool is_checked,
                                     struct psti_gpu_units_plan *plan, struct pst_error *err);
 
-/* Destinations of the plan's parts. */
+/* Where the parts of a plan are stored. */
 struct psti_gpu_units_place {
     uint32_t image; /* the image's index in the launches */
     uint8_t *bytes; /* plan.upload_nbytes bytes, the later image.bytes: aligned to UNIT_ALIGN */
     struct psti_gpu_unit *lists[PSTI_GPU_N_UNITS_LISTS]; /* room for plan.counts entries each */
 };
-/* Fills in the parts. `bytes` are those given to the plan. Sets all of `image` but bytes, scratch,
- * tables, status and sink. */
+/* Stores the parts of a plan. `bytes` are those given to the plan. Sets all of `image` but bytes,
+ * scratch, tables, status and sink. */
 void psti_gpu_units_fill(const struct psti_gpu_units_plan *plan, const void *bytes,
                          const struct psti_gpu_units_place *place, struct psti_gpu_image *image);
 

@@ -16,13 +16,13 @@
 
 enum {
     N_BUCKETS = 256,
-    PROCESSORS = 132,         /* assumed if the GPU's properties are unknown */
-    SHARED_NBYTES = 64 << 10, /* then for a block; every GPU has that much */
+    PROCESSORS = 132,         /* assumed if the properties of the GPU are not known */
+    SHARED_NBYTES = 64 << 10, /* shared memory of a block, assumed then; every GPU has as much */
     COEFS_WARPS = 20,         /* warps that a processor runs */
-    COEFS_SHARED = 48 << 10   /* for a block; every GPU has that much */
+    COEFS_SHARED = 48 << 10   /* shared memory of a block; every GPU has as much */
 };
 
-/* The work while it is made, one field at a time. */
+/* The lists and launches while they are made, one field at a time. */
 struct growth {
     struct psti_gpu_block *block;
     const struct psti_gpu_field *field;
@@ -45,7 +45,7 @@ static struct list begin_list(struct growth *g, size_t align)
                          g->block->memory.upload + g->end};
 }
 
-/* The row if it takes part and is of that kind, else NULL. */
+/* Returns the row if it takes part and is of that kind, else NULL. */
 static struct psti_gpu_row *row_of(const struct growth *g, uint32_t i_row,
                                    enum psti_gpu_row_kind kind)
 {
@@ -83,7 +83,8 @@ static union psti_gpu_args *add_launch(const struct growth *g, enum psti_gpu_ker
     return args;
 }
 
-/* A smaller number for longer units. Units that differ by less than an eighth may share it. */
+/* Returns a bucket of units of about that length, with lower numbers for longer units. Units that
+ * differ by less than an eighth may share a bucket. */
 static uint32_t bucket_of(uint32_t nbytes)
 {
     uint32_t n = nbytes | 8, log2 = 31u - (uint32_t)__builtin_clz(n);
@@ -125,8 +126,8 @@ static uint64_t add_images(struct growth *g)
     return list.gpu;
 }
 
-/* The row's entries of a list, if it takes part and its image has these tables. *n = 0: it has
- * none. */
+/* Returns the row's entries of a list, if it takes part and its image has these tables. Sets *n to
+ * their number, 0 if the row has none. */
 static const struct psti_gpu_unit *entries_of(const struct growth *g, uint32_t i_row,
                                               enum psti_gpu_units_list which, uint64_t tables,
                                               uint32_t *index, uint32_t *n)
@@ -352,7 +353,8 @@ static void add_jpeg(struct growth *g)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Finds pass number `number` of the row as the GPU is to run it. False: there is none. */
+/* Finds pass number `number` of the row as the GPU is to run it. Returns false if the row has no
+ * such pass. */
 static bool find_pass(const struct growth *g, uint32_t i_row, uint32_t number,
                       struct psti_gpu_pass *pass)
 {
