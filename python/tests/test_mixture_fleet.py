@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,32 +13,22 @@ import pytest
 import penstock as ps
 from conftest import PROGRAM, encoded, memcached, picture
 from flat import keywords
+from mixed_kinds import N, make_sources
 from penstock import transforms as T
 from penstock.errors import StateError
 
 pytestmark = pytest.mark.skipif(not shutil.which("memcached"), reason="memcached is not installed")
 CHAIN = {"image": [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]}
-N = {"packed": 12, "folder": 9, "tar": 7}
 
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A packed data set, a folder, and a tar whose index has checksums, each of pictures of its own."""
+    """The data sets, the tar with checksums in its index, and a copy of it without."""
     place = tmp_path_factory.mktemp("sources")
-    numbers = iter(range(sum(N.values())))
-    for name, n in N.items():
-        for i in range(n):
-            path = place / f"{name}-files" / "ab"[i % 2] / f"{i:02d}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(encoded(picture(next(numbers), 24 + i % 3, 32), "png"))
-    ps.pack(place / "packed-files", place / "packed.pst", forms=["original"])
-    with tarfile.open(place / "x.tar", "w") as tar:
-        for path in sorted((place / "tar-files").rglob("*.png")):
-            tar.add(path, path.name)
+    found = make_sources(place)
     shutil.copy(place / "x.tar", place / "unsummed.tar")
     subprocess.run([PROGRAM, "index", place / "x.tar", "--sums"], check=True, capture_output=True)
-    return {"packed": place / "packed.pst", "folder": place / "folder-files", "tar": place / "x.tar",
-            "unsummed": place / "unsummed.tar"}  # fmt: skip
+    return {**found, "unsummed": place / "unsummed.tar"}
 
 
 @pytest.fixture

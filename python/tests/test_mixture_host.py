@@ -15,29 +15,16 @@ import pytest
 import penstock as ps
 from conftest import PROGRAM, encoded, host_service, picture
 from flat import keywords
+from mixed_kinds import N, make_sources
 from penstock import transforms as T
 from penstock.errors import StateError, UnsupportedError
 
 CHAIN = {"image": [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]}
-N = {"packed": 12, "folder": 9, "tar": 7}
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> dict[str, Path]:
-    """A packed data set, a folder, and a tar, each of pictures of its own."""
-    import tarfile
-
-    numbers = iter(range(sum(N.values())))
-    for name, n in N.items():
-        for i in range(n):
-            path = tmp_path / f"{name}-files" / "ab"[i % 2] / f"{i:02d}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(encoded(picture(next(numbers), 24 + i % 3, 32), "png"))
-    ps.pack(tmp_path / "packed-files", tmp_path / "packed.pst", forms=["original"])
-    with tarfile.open(tmp_path / "x.tar", "w") as tar:
-        for path in sorted((tmp_path / "tar-files").rglob("*.png")):
-            tar.add(path, path.name)
-    return {"packed": tmp_path / "packed.pst", "folder": tmp_path / "folder-files", "tar": tmp_path / "x.tar"}
+    return make_sources(tmp_path)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { N = 64, N_REFUSED = 4, MIB = 1 << 20, BATCH = 8, N_BATCHES = N / BATCH };
+enum { N = 288, N_REFUSED = N / 16, MIB = 1 << 20, BATCH = 16, N_BATCHES = N / BATCH };
 #define SECOND ((int64_t)1000 * 1000 * 1000)
 
 static pst_dataset *folder;
@@ -29,15 +29,15 @@ static uint64_t wanted[3][N_BATCHES];
 static void make_photograph(uint32_t i)
 {
     const bool is_cmyk = i % 16 == 3;
-    const struct jpeg_spec spec = {.height = 120 + 5 * (i % 9),
-                                   .width = 130 + 9 * (i % 7),
+    const struct jpeg_spec spec = {.height = 56 + 2 * (i % 9),
+                                   .width = 60 + 3 * (i % 7),
                                    .colours = is_cmyk ? COLOURS_CMYK : COLOURS_YCC,
                                    .h = is_cmyk ? 1 : 2,
                                    .v = is_cmyk ? 1 : (uint8_t)(1 + i % 2),
                                    .quality = (uint8_t)(80 + i % 15)};
     struct bytes jpeg = make_jpeg(&spec, i);
     char path[200];
-    snprintf(path, sizeof path, "%s/photographs/%02u.jpg", directory, i);
+    snprintf(path, sizeof path, "%s/photographs/%03u.jpg", directory, i);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(jpeg.data, 1, jpeg.nbytes, file), jpeg.nbytes);
