@@ -1,5 +1,5 @@
-/* format_cache.c - a saved cache as bytes (docs/format-cache.md). Pure: bytes in, values out, and
- * back; any thread. */
+/* format_cache.c - a saved cache as bytes (docs/format-cache.md). Pure functions that turn bytes
+ * into values and values into bytes; any thread. */
 #include "format/format_cache.h"
 
 #include "base/checked.h"
@@ -12,7 +12,7 @@ static const uint8_t file_magic[8] = {0x89, 'P', 'S', 'T', 'C', 0x0D, 0x0A, 0x1A
 static const uint8_t record_magic[4] = {'P', 'S', 'C', 'R'};
 
 #define NUMBERS_MAX ((uint64_t)1 << 56)         /* an item's header has 56 bits for its number */
-enum { SUM_AT = PSTI_CACHE_RECORD_NBYTES - 8 }; /* place of the checksum in header and records */
+enum { SUM_AT = PSTI_CACHE_RECORD_NBYTES - 8 }; /* offset of the checksum */
 _Static_assert(PSTI_CACHE_HEADER_NBYTES == PSTI_CACHE_RECORD_NBYTES, "both end with a checksum");
 
 static enum pst_status fail_at(struct pst_error *err, enum pst_status status, int64_t offset,

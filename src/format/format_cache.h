@@ -19,20 +19,21 @@ enum {
     PSTI_CACHE_RECORD_NBYTES = 64,
     PSTI_CACHE_ENTRY_NBYTES = 24,
     PSTI_CACHE_ALIGNMENT = 16,
-    PSTI_CACHE_BLOCK_ITEMS = 4096, /* most items of a block */
+    PSTI_CACHE_BLOCK_ITEMS = 4096, /* the most items of a block */
     PSTI_CACHE_TABLE_NBYTES = PSTI_CACHE_BLOCK_ITEMS * PSTI_CACHE_ENTRY_NBYTES
 };
 
-/* Names one version of one data set and says how many items it may have. */
+/* Identifies the items of one version of a data set, and says how many there may be. */
 struct psti_cache_shape {
-    uint8_t identity[16]; /* equal for two data sets only if all their bytes are */
+    uint8_t identity[16]; /* equal for two data sets only if all their bytes are equal */
     uint64_t n_samples;
-    uint32_t n_items; /* items of each sample: the variants of all its fields */
-    /* A number of the caller's for the forms in which it keeps items. Callers with other numbers
-     * have other sets. */
+    uint32_t n_items; /* items of each sample, counting the variants of all its fields */
+    /* A number that a caller gives to the forms in which it keeps items. A caller with another
+     * number has another set. */
     uint64_t forms;
-    /* Nothing tells if bytes are the data set's: its index has no checksums of items. Such a set is
-     * not saved, and one from a file is another one. Not part of the file. */
+    /* True if nothing tells whether bytes are the data set's, because its index has no checksums of
+     * items. Such a set is not saved, and a set of a file does not count as the same. This member
+     * is not part of the file. */
     bool lacks_sums;
 };
 
@@ -40,8 +41,9 @@ struct psti_cache_shape {
  * a multiple of PSTI_CACHE_ALIGNMENT. */
 struct psti_cache_item {
     uint64_t nbytes;
-    uint64_t number : 56; /* sample * n_items of the shape + the item's number in the sample */
-    uint64_t form : 8;    /* 0: the data set's own bytes; else a number of the reader's */
+    uint64_t number : 56; /* sample * n_items of the shape, plus the number of the item in the
+                           * sample */
+    uint64_t form : 8;    /* 0: the data set's own bytes; else a form that the reader numbers */
 };
 
 /* Computes the bytes of an item with its header and padding. Returns false if it is too long. */
@@ -52,8 +54,8 @@ static inline bool psti_format_cache_room(uint64_t nbytes, uint64_t *room)
     *room = psti_round_up(sizeof(struct psti_cache_item) + nbytes, PSTI_CACHE_ALIGNMENT);
     return true;
 }
-/* Computes the number of items that a data set of this shape may have. Returns false if a table of
- * 8 bytes for each of them could not be addressed. */
+/* Computes how many items a data set of this shape may have. Returns false if a table of 8 bytes
+ * for each of them could not be addressed. */
 bool psti_format_cache_numbers(const struct psti_cache_shape *shape, uint64_t *n);
 
 enum psti_cache_record_kind {
@@ -63,8 +65,8 @@ enum psti_cache_record_kind {
 };
 
 struct psti_cache_block {
-    uint64_t n_items; /* 1 to PSTI_CACHE_BLOCK_ITEMS */
-    uint64_t nbytes;  /* of all items with their headers and padding */
+    uint64_t n_items; /* number of items, 1 to PSTI_CACHE_BLOCK_ITEMS */
+    uint64_t nbytes;  /* bytes of all items with their headers and padding */
     uint64_t table_checksum;
 };
 
@@ -84,11 +86,12 @@ struct psti_cache_record {
 /* An entry of a block's table. */
 struct psti_cache_entry {
     uint64_t number, nbytes;
-    uint64_t checksum; /* of the item with its header and padding */
+    uint64_t checksum; /* checksum of the item with its header and padding */
 };
 
 void psti_format_print_cache_header(uint8_t out[PSTI_CACHE_HEADER_NBYTES]);
-/* Checks the first bytes of a file. PST_ERROR_VERSION: another major version. */
+/* Checks the first bytes of a file. Returns PST_ERROR_VERSION if the file has another major
+ * version. */
 enum pst_status psti_format_parse_cache_header(const uint8_t *bytes, size_t nbytes,
                                                struct pst_error *err);
 void psti_format_print_cache_record(const struct psti_cache_record *record,
@@ -100,8 +103,9 @@ void psti_format_print_cache_entry(const struct psti_cache_entry *entry,
                                    uint8_t out[PSTI_CACHE_ENTRY_NBYTES]);
 void psti_format_parse_cache_entry(const uint8_t bytes[PSTI_CACHE_ENTRY_NBYTES],
                                    struct psti_cache_entry *entry);
-/* Checks a block's table: its checksum; the numbers rise, from *next on, and stay below n_numbers;
- * the items together take exactly block->nbytes. *next becomes the last number + 1. */
+/* Checks a block's table. Its checksum must be right, and the numbers of items must rise, begin at
+ * *next or above, and stay below n_numbers. Together the items must take exactly block->nbytes.
+ * Sets *next to the last number + 1. */
 enum pst_status psti_format_check_cache_table(const uint8_t *table,
                                               const struct psti_cache_block *block,
                                               uint64_t n_numbers, uint64_t *next,

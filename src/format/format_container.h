@@ -26,22 +26,22 @@ enum {
     PSTI_CONTAINER_IDENTITY_NBYTES = 16,
 };
 
-/* Limits of an item's place: 48 bits of offset, 40 bits of length, 36 bits of the decoded length of
- * an item with a coding. */
+/* Limits of where an item lies: 48 bits for the offset, 40 bits for the length, 36 bits for the
+ * decoded length of an item with a coding. */
 #define PSTI_CONTAINER_OFFSET_LIMIT ((uint64_t)1 << 48)
 #define PSTI_CONTAINER_NBYTES_LIMIT (((uint64_t)1 << 40) - 1)
 #define PSTI_CONTAINER_DECODED_LIMIT ((uint64_t)1 << 36)
-/* Limit of both lengths of a page. */
+/* Limit of the stored length and of the decoded length of a page. */
 #define PSTI_CONTAINER_PAGE_LIMIT ((uint64_t)1 << 31)
 
 struct psti_container_header {
     uint16_t major, minor;
     uint32_t law;
-    uint32_t kind; /* of the files: enum psti_container_kind */
-    bool has_sums; /* every item has a sum */
+    uint32_t kind; /* kind of the files: enum psti_container_kind */
+    bool has_sums; /* true if every item has a sum */
     uint64_t n_samples;
     uint32_t n_fields, n_files;
-    uint8_t options[16]; /* of what the user asked for: two indexes of one folder may differ */
+    uint8_t options[16]; /* tells what the user asked for: two indexes of one folder may differ */
     uint8_t bytes[16];   /* identity of the bytes */
     uint8_t samples[16]; /* identity of the samples */
     uint64_t fields_offset;
@@ -56,12 +56,14 @@ struct psti_container_header {
     struct psti_index_frame frame;
 };
 
-/* What the sums of a field's items are. */
+/* What kind of sum the items of a field have. */
 enum psti_container_sums {
-    /* XXH3 of the stored bytes, of an item in a page of the item's own, where they are known */
+    /* XXH3 of the stored bytes, for items of which it is known. In a page, only items that fill a
+     * page alone have one. */
     PSTI_CONTAINER_SUMS_SOME = 0,
-    PSTI_CONTAINER_SUMS_ALL = 1, /* these, of every item in a file */
-    /* CRC-32 of the decoded bytes with PSTI_CONTAINER_CRC, as a zip states it, where it is known */
+    PSTI_CONTAINER_SUMS_ALL = 1, /* the same, known for every item in a file */
+    /* CRC-32 of the decoded bytes with PSTI_CONTAINER_CRC, as a zip states it, for items of which
+     * it is known. */
     PSTI_CONTAINER_SUMS_CRC = 2,
 };
 #define PSTI_CONTAINER_CRC ((uint64_t)1 << 32)
@@ -75,24 +77,26 @@ struct psti_container_field {
     uint64_t column_offset;      /* n_samples rows */
     uint32_t row_nbytes;         /* of an item, one of the two above; 8 of a number */
     uint64_t classes_offset, classes_nbytes;
-    /* Arrays whose shapes differ: u32 [n_samples][n_dims] at shapes_offset. Else both are 0. */
+    /* Offset of u32 [n_samples][n_dims], the shapes of arrays, if these differ. Else both members
+     * are 0. */
     uint64_t shapes_offset;
     uint32_t n_dims;
     enum psti_container_sums sums;
 };
 
-/* A file that holds samples, as it was when it was walked. */
+/* A file that holds samples, as it was when the walk read it. */
 struct psti_container_file {
     uint64_t nbytes;
-    uint64_t stamp;        /* base/files/stamp.h */
-    uint64_t first_sample; /* samples up to the next file's first_sample lie in it */
-    uint64_t sampled;      /* XXH3 of some of its bytes, for the identity */
-    uint64_t path;         /* offset in the section of paths */
+    uint64_t stamp;        /* stamp of the file (base/files/stamp.h) */
+    uint64_t first_sample; /* number of the first sample in the file; it has those up to the next
+                            * file's first */
+    uint64_t sampled;      /* XXH3 of some of the file's bytes, for the identity */
+    uint64_t path;         /* offset of the path in the section of paths */
 };
 
-/* Bytes of many items that are compressed as one piece. */
+/* A page: bytes of many items that are compressed as one piece. */
 struct psti_container_page_entry {
-    uint64_t offset; /* of the stored bytes in the file */
+    uint64_t offset; /* offset in the file of the stored bytes */
     uint32_t nbytes, decoded_nbytes;
     uint32_t i_file;
     enum pst_coding coding;
@@ -102,16 +106,17 @@ struct psti_container_page_entry {
 enum psti_container_place {
     PSTI_CONTAINER_MISSING = 0,
     PSTI_CONTAINER_IN_FILE = 1,
-    PSTI_CONTAINER_IN_INDEX = 2, /* in the section of values */
-    PSTI_CONTAINER_IN_PAGE = 3,  /* in what the page gives when it is decoded */
+    PSTI_CONTAINER_IN_INDEX = 2, /* in the section of values of the index */
+    PSTI_CONTAINER_IN_PAGE = 3,  /* in the decoded bytes of a page */
 };
 struct psti_container_item {
     enum psti_container_place place;
-    enum pst_coding coding;  /* of the item itself. It may be none of those that there are */
-    uint64_t i_page;         /* in a page: its number */
-    uint64_t offset, nbytes; /* offset: in the file, in the values, or in the decoded page */
-    uint64_t decoded_nbytes; /* nbytes if it has no coding */
-    uint64_t sum;            /* psti_container_field.sums says of what; 0: not known */
+    enum pst_coding coding;  /* coding of the item itself; the caller must check that it exists */
+    uint64_t i_page;         /* for items in a page: the page's number */
+    uint64_t offset, nbytes; /* offset in the file, in the section of values, or in the decoded
+                              * page */
+    uint64_t decoded_nbytes; /* equal to nbytes if the item has no coding */
+    uint64_t sum;            /* sum of the kind that psti_container_field.sums says; 0: not known */
 };
 
 /* Places all sections. Takes the numbers and lengths of `header`, row_nbytes, classes_nbytes and
@@ -121,7 +126,8 @@ bool psti_format_container_layout(struct psti_container_header *header,
                                   struct psti_container_field *fields);
 void psti_format_print_container_header(const struct psti_container_header *header,
                                         uint8_t out[PSTI_INDEX_HEADER_NBYTES]);
-/* As psti_format_parse_index_header. PST_ERROR_UNSUPPORTED: of a newer version. */
+/* Does as psti_format_parse_index_header. Returns PST_ERROR_UNSUPPORTED for an index of a newer
+ * version. */
 enum pst_status psti_format_parse_container_header(const uint8_t *bytes, size_t nbytes,
                                                    uint64_t file_nbytes,
                                                    struct psti_container_header *header,
@@ -140,13 +146,13 @@ enum pst_status psti_format_parse_container_file(const uint8_t bytes[PSTI_CONTAI
                                                  struct pst_error *err);
 void psti_format_print_container_page(const struct psti_container_page_entry *page,
                                       uint8_t out[PSTI_CONTAINER_PAGE_NBYTES]);
-/* Checks what the entry alone can tell. */
+/* Parses the entry of a page, and checks all that the entry alone can tell. */
 enum pst_status psti_format_parse_container_page(const uint8_t bytes[PSTI_CONTAINER_PAGE_NBYTES],
                                                  struct psti_container_page_entry *page,
                                                  struct pst_error *err);
-/* True for a number of a coding that bytes can have besides being stored as they are. */
+/* Returns whether a number is that of a coding, other than none, that items may have. */
 bool psti_format_is_coding(uint32_t coding);
-/* True if the path is relative and has no component that is empty, "." or "..". */
+/* Returns whether the path is relative and has no component that is empty, "." or "..". */
 bool psti_format_path_is_below(const char *path);
 /* The item must be within the limits above, and without coding and page in a row of
  * PSTI_CONTAINER_PLAIN_NBYTES. */

@@ -27,12 +27,12 @@ static enum pst_status fail_at(struct pst_error *err, enum pst_status status, in
     return psti_fail_at(err, status, "format", NULL, offset, "%s", text);
 }
 
-/* Checks magic and version. Both keep their place in all future versions. */
+/* Checks magic and version, which have the same place in all versions of the format. */
 static enum pst_status check_start(const uint8_t *bytes, size_t nbytes, size_t header_nbytes,
                                    const uint8_t magic[8], const char *what, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    size_t at = 8; /* of the version */
+    size_t at = 8; /* offset of the version */
     if (memcmp(bytes, magic, nbytes < 8 ? nbytes : 8) != 0) {
         at = 0;
         status = psti_fail(err, PST_ERROR_CORRUPT, "format", "this is no %s of a Penstock data set",
@@ -197,7 +197,8 @@ bool psti_format_name_is_taken(const struct pst_field *fields, uint32_t n, const
     return false;
 }
 
-/* True if the number of classes stands where versions before 1.3 had zeros. */
+/* Returns whether fields of that type have their number of classes at a place where versions before
+ * 1.3 had zeros. */
 static bool has_later_classes(enum pst_field_type type)
 {
     return type == PST_FIELD_ARRAY || type == PST_FIELD_KEYPOINTS;
@@ -214,7 +215,7 @@ void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_IND
     out[68] = (uint8_t)field->made_for;
     for (int i = 0; i < field->ndim && i < PST_MAX_NDIM; i++)
         psti_store_u32(out + 72 + 4 * i, field->shape[i]);
-    /* Software before version 1.3 refuses them at 104, and ignores them at 152. */
+    /* Software before version 1.3 refuses a number of classes at 104, and ignores one at 152. */
     psti_store_u64(out + (has_later_classes(field->type) ? 152 : 104), (uint64_t)field->n_classes);
     psti_store_u64(out + 176, field->n_pairs_plus_1);
 }
@@ -235,7 +236,7 @@ enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBY
     if (has_later_classes(field->type) && field->n_classes == 0)
         field->n_classes = (int64_t)psti_load_u64(bytes + 152);
     else if (has_later_classes(field->type))
-        field->n_classes = -1; /* impossible */
+        field->n_classes = -1; /* a value that no field has */
     if (field->type == PST_FIELD_KEYPOINTS)
         field->n_pairs_plus_1 = psti_load_u64(bytes + 176);
     const char *problem = psti_format_field_problem(field);
@@ -346,7 +347,7 @@ void psti_format_print_item(enum pst_field_type type, const struct pst_item *ite
         psti_store_u32(out + 32 + 4 * i, item->shape[i]);
 }
 
-/* Returns NULL or the problem with the entry of an image or mask. */
+/* Returns what is wrong with the entry of an image or mask, or NULL. */
 static const char *image_problem(enum pst_field_type type, const struct pst_item *item)
 {
     uint64_t nbytes;

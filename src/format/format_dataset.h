@@ -14,10 +14,10 @@
 
 #define PSTI_DATASET_MAJOR 1
 #define PSTI_DATASET_MINOR 4
-#define PSTI_DATASET_MINOR_PLAIN 1   /* of files that need nothing of later versions */
-#define PSTI_DATASET_MINOR_REPACK 2  /* of data sets that were changed in place, or by a plan */
-#define PSTI_DATASET_MINOR_CLASSES 3 /* of data sets with arrays of labels */
-#define PSTI_DATASET_MINOR_PAIRS 4   /* of data sets that say what their keypoints are */
+#define PSTI_DATASET_MINOR_PLAIN 1   /* files that need nothing of later versions */
+#define PSTI_DATASET_MINOR_REPACK 2  /* data sets that were changed in place, or made by a plan */
+#define PSTI_DATASET_MINOR_CLASSES 3 /* data sets with arrays of labels */
+#define PSTI_DATASET_MINOR_PAIRS 4   /* data sets that name the points or pairs of keypoints */
 
 #define PSTI_INDEX_NAME "index.pst"
 #define PSTI_INDEX_TMP_NAME "index.pst.tmp"
@@ -28,7 +28,7 @@
 #define PSTI_REPACK_TMP_NAME "repack.pst.tmp"
 #define PSTI_OLD_INDEX_PREFIX "index.pst.old-"
 #define PSTI_SHARD_NAME_CAP 32
-#define PSTI_NAME_LIMIT PST_NAME_CAP /* limit of a sample's name with its NUL */
+#define PSTI_NAME_LIMIT PST_NAME_CAP /* limit of the length of a sample's name with its NUL */
 
 enum {
     PSTI_INDEX_FIELD_NBYTES = 256,
@@ -43,56 +43,58 @@ enum {
     PSTI_JOURNAL_SHARD_NBYTES = 24
 };
 
-/* True for UTF-8 as Unicode 15 defines it (no surrogates, no overlong forms, at most U+10FFFF). */
+/* Returns whether the bytes are UTF-8 as Unicode 15 defines it (no surrogates, no overlong forms,
+ * at most U+10FFFF). */
 bool psti_format_is_utf8(const void *bytes, size_t nbytes);
 /* Returns the length of the longest prefix that is UTF-8. */
 size_t psti_format_utf8_valid(const void *bytes, size_t nbytes);
-/* Returns the length of the UTF-8 sequence at the start of `n` > 0 bytes, 0 if there is none.
- * *code is its code point. */
+/* Returns the length of the UTF-8 sequence at the start of `n` > 0 bytes, or 0 if there is none.
+ * Sets *code to its code point. */
 size_t psti_format_utf8_sequence(const void *bytes, size_t n, uint32_t *code);
-/* Checks JSON: it must be as Python's json.loads accepts it, nested at most 64 deep, with
- * integers of at most 4,300 digits. Returns NULL or the problem. */
+/* Checks JSON: Python's json.loads must accept it, it must be nested at most 64 deep, and integers
+ * must have at most 4,300 digits. Returns what is wrong, or NULL. */
 #define PSTI_JSON_MAX_DEPTH 64
 const char *psti_format_json_problem(const void *bytes, size_t nbytes);
-/* Checks one JSON value that begins at *at, after white space, within valid UTF-8. Moves *at
- * past the value, or to the place of the problem. */
+/* Checks one JSON value that begins at *at, after white space, within valid UTF-8. Moves *at past
+ * the value, or to where it is wrong. */
 const char *psti_format_json_skip(const char **at, const char *end);
-/* Returns NULL or the problem with the bytes of a text or JSON item. NULL for fields of another
- * type. JSON of no bytes means null and is valid. */
+/* Returns what is wrong with the bytes of a text or JSON item, or NULL. Items of other fields are
+ * not checked. JSON of no bytes means null and is valid. */
 const char *psti_format_text_problem(enum pst_field_type type, const void *bytes, size_t nbytes);
-/* Checks the name of a sample or class: not empty, UTF-8, no control character (below 0x20,
- * 0x7F, U+0080..U+009F), < 4096 bytes. Returns NULL or the problem. */
+/* Checks the name of a sample or class. It must not be empty, must be UTF-8 of less than 4096
+ * bytes, and must have no control character (below 0x20, 0x7F, U+0080..U+009F). Returns what is
+ * wrong, or NULL. */
 const char *psti_format_name_problem(const char *name, size_t nbytes);
-/* Checks the rules of struct pst_field. Returns NULL or the problem. */
+/* Checks the rules of struct pst_field. Returns what is wrong, or NULL. */
 const char *psti_format_field_problem(const struct pst_field *field);
-/* Number of pairs of left and right points that the field states. */
+/* Returns the number of pairs of left and right points that the field states. */
 static inline uint32_t psti_format_n_pairs(const struct pst_field *field)
 {
     return field->n_pairs_plus_1 > 0 ? (uint32_t)(field->n_pairs_plus_1 - 1) : 0;
 }
-/* True if the field may have a number of classes, and names for them: INT, arrays of whole numbers,
- * and keypoints, whose "classes" are the points of an instance. */
+/* Returns whether the field may have a number of classes, and names for them. INT fields, arrays of
+ * whole numbers and keypoints may; the "classes" of keypoints are the points of an instance. */
 bool psti_format_may_have_classes(const struct pst_field *field);
-/* The minor version that a schema needs. */
+/* Returns the lowest minor version that a schema needs. */
 uint16_t psti_format_fields_minor(const struct pst_field *fields, uint32_t n_fields);
-/* Finds an element of an array field with classes that is none of these, in nbytes of elements.
- * Returns its number, or the number of elements if there is none. `label` gets the element;
- * INT64_MAX stands for what is larger. */
+/* Finds the first element of an array field that is none of the field's classes. `elements` has
+ * nbytes. Returns the element's number, or the number of elements if there is none. Sets `label` to
+ * the element, or to INT64_MAX if it is larger. */
 uint64_t psti_format_find_stranger(const struct pst_field *field, const void *elements,
                                    uint64_t nbytes, int64_t *label);
-/* Replaces each element l of an array field, a label below `n_map`, by map[l]. False if an element
- * is none of these labels, or the new one does not fit in the dtype. */
+/* Replaces each element l of an array field by map[l]. Returns false if an element is not a label
+ * below `n_map`, or if its new value does not fit in the dtype. */
 bool psti_format_map_labels(const struct pst_field *field, void *elements, uint64_t nbytes,
                             const int64_t *map, int64_t n_map);
-/* Checks a field's name alone, of at most `capacity` bytes with the NUL. Returns NULL or the
- * problem. */
+/* Checks a field's name alone. With its NUL it has at most `capacity` bytes. Returns what is wrong,
+ * or NULL. */
 const char *psti_format_field_name_problem(const char *name, size_t capacity);
 
-/* True if one of the first n fields has the name. */
+/* Returns whether one of the first n fields has the name. */
 bool psti_format_name_is_taken(const struct pst_field *fields, uint32_t n, const char *name);
 
-/* True if values of the type are items. INT and FLOAT fields have 8-byte values in the index
- * instead. */
+/* Returns whether values of the type are items. INT and FLOAT fields have 8-byte values in the
+ * index instead. */
 static inline bool psti_format_has_items(enum pst_field_type type)
 {
     return type != PST_FIELD_INT && type != PST_FIELD_FLOAT;
@@ -119,15 +121,16 @@ struct psti_index_header {
     uint16_t major, minor;
     uint8_t id[16];
     uint64_t
-        generation; /* 1 for the first index of a data set, one more for each that replaces it */
+        generation; /* generation of the index: 1 for the first of a data set, one more for each
+                     * that replaces it */
     uint64_t n_samples;
     uint32_t n_fields, n_shards;
-    uint64_t fields_offset; /* all offsets are in bytes from the start of the file */
+    uint64_t fields_offset; /* all offsets count bytes from the start of the file */
     uint64_t shards_offset;
     uint64_t name_offsets_offset; /* u64 [n_samples + 1], relative to names_offset */
     uint64_t names_offset, names_nbytes;
     struct psti_index_frame frame;
-    uint64_t mark;       /* names the change in place that made this index; 0: none did */
+    uint64_t mark;       /* identifies the change in place that made this index; 0: none did */
     uint8_t samples[16]; /* identity of the samples; all zero: not stated */
     uint8_t files[16];   /* identity of the files that were packed; all zero: not known */
 };
@@ -136,20 +139,21 @@ struct psti_index_field {
     struct pst_field field;
     uint64_t max_item_nbytes, max_pixels_nbytes;
     uint64_t column_offset;
-    uint64_t classes_offset, classes_nbytes; /* class names; 0, 0 if there are none */
-    uint64_t pairs_offset;                   /* u32 [n_pairs][2]; 0 if there are none */
+    uint64_t classes_offset, classes_nbytes; /* class names; both are 0 if there are none */
+    uint64_t pairs_offset;                   /* offset of u32 [n_pairs][2]; 0 if there are none */
 };
 
 struct psti_index_shard {
     char name[PSTI_SHARD_NAME_CAP];
-    uint64_t nbytes;          /* least length of the file; bytes after it are not committed */
+    uint64_t nbytes;          /* the file has at least so many bytes; those after them are not
+                               * committed */
     uint64_t header_checksum; /* checksum of the shard's header */
     uint64_t n_items;
 };
 
-/* Places all sections of an index. Takes n_samples, n_fields, n_shards and names_nbytes of
- * `header` and classes_nbytes of the fields. Sets every offset, n_blocks and file_nbytes. False
- * if the file would not fit in 63 bits. */
+/* Places all sections of an index. Takes n_samples, n_fields, n_shards and names_nbytes of `header`
+ * and classes_nbytes of the fields. Sets every offset, n_blocks and file_nbytes. Returns false if
+ * the file would not fit in 63 bits. */
 bool psti_format_index_layout(struct psti_index_header *header, struct psti_index_field *fields);
 void psti_format_print_index_header(const struct psti_index_header *header,
                                     uint8_t out[PSTI_INDEX_HEADER_NBYTES]);
@@ -161,7 +165,8 @@ enum pst_status psti_format_parse_index_header(const uint8_t *bytes, size_t nbyt
                                                struct pst_error *err);
 void psti_format_print_index_field(const struct psti_index_field *field,
                                    uint8_t out[PSTI_INDEX_FIELD_NBYTES]);
-/* Accepts a field only if its column and class names lie within the payload of `header`. */
+/* Parses a field's record. Refuses it if column or class names do not lie within the payload of
+ * `header`. */
 enum pst_status psti_format_parse_index_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
                                               const struct psti_index_header *header,
                                               struct psti_index_field *field,
@@ -181,18 +186,20 @@ enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
                                        enum pst_field_type type, struct pst_item *item,
                                        struct pst_error *err);
 
-/* Identity of the samples, which is the same for each form in which they may be stored. Its parts
- * are hashed in this order: begin; for each int and float field, in the order of the schema, field,
- * its class names with their NULs and its column, 8 bytes for each sample; names; the names of the
- * samples with their NULs. */
+/* These functions compute the identity of the samples, which is the same for each form in which
+ * they may be stored. Its parts are hashed in this order: begin; for each int and float field, in
+ * the order of the schema, field, its class names with their NULs and its column, 8 bytes for each
+ * sample; names; the names of the samples with their NULs. */
 void psti_format_samples_begin(struct psti_hash_pair *hash, uint64_t n_samples);
 void psti_format_samples_field(struct psti_hash_pair *hash, const struct pst_field *field,
                                int64_t n_class_names);
 void psti_format_samples_names(struct psti_hash_pair *hash);
 
-/* Identity of the files that a data set's images, or else its audio files, were made from: the pair
- * hash of their lengths, u64 each, in the order of the samples. */
-/* The length of the file that an item was made from. False: the item does not tell. */
+/* These functions compute the identity of the files that a data set's images, or else its audio
+ * files, were made from: the pair hash of the files' lengths, u64 each, in the order of the
+ * samples. */
+/* Sets the length of the file that an item was made from. Returns false if the item does not tell
+ * it. */
 bool psti_format_file_nbytes(enum pst_field_type type, const struct pst_item *item,
                              uint64_t *nbytes);
 
@@ -202,22 +209,23 @@ struct psti_shard_header {
     uint16_t major, minor;
     uint8_t id[16];
     uint32_t number;
-    uint64_t checksum; /* of the header itself */
+    uint64_t checksum; /* checksum of the header itself */
 };
 
-/* Head of a record, which is before each item in a shard. */
+/* The head of a record. A record precedes each item in a shard. */
 struct psti_record {
-    uint16_t data_offset; /* from the record's first byte to the item's first byte */
+    uint16_t data_offset; /* distance from the record's first byte to the item's first byte */
     uint16_t i_field;
     uint8_t variant, form;
     uint64_t sample, nbytes, checksum;
 };
 
 void psti_format_shard_name(uint32_t number, char out[PSTI_SHARD_NAME_CAP]);
-/* The name of a shard that a change in place wrote anew, for the index of this generation. */
+/* Prints the name of a shard that a change in place has written anew for the index of this
+ * generation. */
 void psti_format_rewritten_name(uint32_t number, uint64_t generation,
                                 char out[PSTI_SHARD_NAME_CAP]);
-/* Sets header->checksum to the printed value. */
+/* Prints the header and sets header->checksum. */
 void psti_format_print_shard_header(struct psti_shard_header *header,
                                     uint8_t out[PSTI_SHARD_HEADER_NBYTES]);
 enum pst_status psti_format_parse_shard_header(const uint8_t *bytes, size_t nbytes,
@@ -227,7 +235,7 @@ enum pst_status psti_format_parse_shard_header(const uint8_t *bytes, size_t nbyt
  * data_offset. */
 void psti_format_place_record(uint64_t position, size_t alignment, struct psti_record *record);
 void psti_format_print_record(const struct psti_record *record, uint8_t out[PSTI_RECORD_NBYTES]);
-/* Parses a record. `n_left` counts the shard's bytes from the record's first byte on.
+/* Parses a record. `n_left` counts the shard's bytes from the record's first byte on. Returns
  * PST_ERROR_TRUNCATED if the item reaches beyond them. */
 enum pst_status psti_format_parse_record(const uint8_t *bytes, size_t nbytes, uint64_t n_left,
                                          struct psti_record *record, struct pst_error *err);
@@ -237,11 +245,11 @@ enum pst_status psti_format_parse_record(const uint8_t *bytes, size_t nbytes, ui
 struct psti_journal_header {
     uint16_t major, minor;
     uint8_t id[16];
-    uint64_t base_generation; /* generation of the index that this journal adds to; 0 if there is
-                                 none yet */
+    uint64_t base_generation; /* generation of the index to which this journal adds; 0: there is
+                               * none yet */
     uint64_t base_n_samples;
     uint32_t n_fields;
-    uint64_t mark; /* of a change in place; else 0 */
+    uint64_t mark; /* mark of a change in place; else 0 */
 };
 
 enum psti_journal_kind {
@@ -251,25 +259,25 @@ enum psti_journal_kind {
     PSTI_JOURNAL_PAIRS = 4
 };
 
-/* Head of each entry of the journal: kind, length and checksum of its body. */
+/* The head of each entry of the journal: kind, length and checksum of the entry's body. */
 struct psti_journal_record {
     uint32_t kind;
-    uint64_t nbytes; /* of the body, without padding to 8 */
+    uint64_t nbytes; /* bytes of the body, without its padding to 8 */
     uint64_t checksum;
 };
 
-/* Body of PSTI_JOURNAL_SAMPLE: head, the sample's entry of every column in field order, name and
- * NUL. */
+/* The body of PSTI_JOURNAL_SAMPLE: a head, the sample's entry in every column in field order, the
+ * name and a NUL. */
 struct psti_journal_sample {
     uint64_t sample;
-    uint32_t name_nbytes; /* without NUL */
+    uint32_t name_nbytes; /* length of the name without the NUL */
     const char *name;     /* inside the body, with its NUL */
     const uint8_t *rows;  /* psti_format_rows_nbytes bytes */
 };
 
-/* Body of PSTI_JOURNAL_COMMIT: head, then the shards that changed since the last commit. */
+/* The body of PSTI_JOURNAL_COMMIT: a head, then the shards that changed since the last commit. */
 struct psti_journal_commit {
-    uint64_t n_samples; /* of the whole data set, including its base */
+    uint64_t n_samples; /* samples of the whole data set, with those before this journal */
     uint32_t n_shards;
     const uint8_t *shards; /* n_shards * PSTI_JOURNAL_SHARD_NBYTES */
 };
@@ -286,7 +294,7 @@ size_t psti_format_rows_nbytes(const struct pst_field *fields, uint32_t n_fields
 
 void psti_format_print_journal_header(const struct psti_journal_header *header,
                                       const struct pst_field *fields,
-                                      uint8_t *out /* psti_format_journal_header_nbytes */);
+                                      uint8_t *out /* of psti_format_journal_header_nbytes */);
 enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nbytes,
                                                  struct psti_journal_header *header,
                                                  struct pst_field fields[PST_MAX_FIELDS],
@@ -294,8 +302,8 @@ enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nb
 /* Prints the head of the record for `body` and computes its checksum. */
 void psti_format_print_journal_record(enum psti_journal_kind kind, const uint8_t *body,
                                       uint64_t nbytes, uint8_t out[PSTI_JOURNAL_RECORD_NBYTES]);
-/* False if these bytes are no record: the journal ends here. psti_format_journal_body_ok checks
- * the body. */
+/* Returns false if these bytes are no record, so that the journal ends here.
+ * psti_format_journal_body_ok checks the body. */
 bool psti_format_parse_journal_record(const uint8_t bytes[PSTI_JOURNAL_RECORD_NBYTES],
                                       struct psti_journal_record *record);
 bool psti_format_journal_body_ok(const struct psti_journal_record *record, const uint8_t *body);

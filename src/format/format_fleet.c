@@ -11,7 +11,7 @@
 
 #define MAGIC 0x31465350u /* "PSF1" */
 #define VERSION 1
-#define CHECKED_NBYTES 40 /* of the header, before the checksum */
+#define CHECKED_NBYTES 40 /* bytes of the header before the checksum, which it covers */
 
 uint64_t psti_format_fleet_n_parts(uint64_t nbytes, uint64_t part_nbytes)
 {
@@ -32,7 +32,7 @@ static char *put_number(char *at, uint64_t number)
     return at;
 }
 
-/* Each request has a key, so this takes no printf. */
+/* This function is called for each request, so it does without printf. */
 size_t psti_format_fleet_key(const struct psti_fleet_name *name, uint32_t part,
                              char key[PSTI_FLEET_KEY_CAP])
 {

@@ -7,21 +7,22 @@
 
 #include <penstock/dataset.h>
 
-/* True for fields that lie on an image and move with it: masks, boxes, keypoints. */
+/* Returns whether fields of that type lie on an image and move with it: masks, boxes and keypoints
+ * do. */
 bool psti_format_lies_on_image(enum pst_field_type type);
 
 /* The size of an image as it is shown. */
 struct psti_picture_size {
-    uint32_t height, width; /* of the shown picture */
-    uint8_t orientation;    /* EXIF orientation of its file; 0 and 1: none */
-    bool is_stored;         /* shown as stored: the orientation is not applied */
+    uint32_t height, width; /* size of the picture as it is shown */
+    uint8_t orientation;    /* EXIF orientation of the image's file; 0 and 1: none */
+    bool is_stored;         /* true if the picture is shown as stored, without its orientation */
 };
 
-/* Returns the orientation that rotates or flips values made for `made_for` so that they fit the
- * shown picture. 1: they fit as they are. 0: unknown. */
+/* Returns the orientation by which values made for `made_for` must be rotated or flipped to fit the
+ * shown picture. 1: they fit as they are. 0: not known. */
 uint8_t psti_format_turn_of(const struct psti_picture_size *picture, enum pst_made_for made_for);
-/* As psti_format_turn_of for a mask of that size. The mask's size may decide an unknown
- * orientation. *fits: after the rotation, the mask has the picture's size. */
+/* Does as psti_format_turn_of for a mask of that size, which may decide an unknown orientation.
+ * Sets *fits to whether the rotated mask has the picture's size. */
 uint8_t psti_format_turn_of_mask(const struct psti_picture_size *picture,
                                  enum pst_made_for made_for, uint32_t height, uint32_t width,
                                  bool *fits);
@@ -31,17 +32,17 @@ void psti_format_turn_boxes(uint8_t turn, uint32_t height, uint32_t width, float
 void psti_format_turn_keypoints(uint8_t turn, uint32_t height, uint32_t width, float *points,
                                 size_t n);
 
-/* Left and right among keypoints: pairs u32 (n,2) of points of an instance of n_points points.
- * n_points 0: all points of a sample are one instance. */
+/* Which keypoints are left and right: pairs, u32 (n,2), of points of an instance of n_points
+ * points. If n_points is 0, all points of a sample are one instance. */
 struct psti_pairs {
     const uint32_t *pairs;
     size_t n;
     uint32_t n_points;
 };
 
-/* Returns NULL or the problem with pairs: a point that is in two, or that there is not. */
+/* Returns what is wrong with pairs, or NULL: a point may be in two pairs, or not exist. */
 const char *psti_format_pairs_problem(const struct psti_pairs *pairs);
-/* Returns NULL or the problem with a sample of n keypoints: they are not whole instances. */
+/* Returns what is wrong with a sample of n keypoints, or NULL: they may not be whole instances. */
 const char *psti_format_points_problem(const struct psti_pairs *pairs, uint64_t n);
 /* Swaps the points of each pair, with their visibility, in keypoints f32 (n,3) that are whole
  * instances. */
@@ -49,10 +50,10 @@ void psti_format_swap_pairs(const struct psti_pairs *pairs, float *points, size_
 /* Returns the number of the point that takes the place of point i then. */
 size_t psti_format_paired_with(const struct psti_pairs *pairs, size_t i);
 
-/* Returns NULL or the problem with a box on a picture of that size (0: of any size). A box may
+/* Returns what is wrong with a box on a picture of that size (0: of any size), or NULL. A box may
  * reach beyond the picture, but must not lie outside of it. */
 const char *psti_format_box_problem(const float box[4], uint32_t height, uint32_t width);
-/* Returns NULL or the problem with a keypoint. It may lie anywhere, at finite coordinates. */
+/* Returns what is wrong with a keypoint, or NULL. It may lie anywhere, at finite coordinates. */
 const char *psti_format_keypoint_problem(const float point[3]);
 
 #endif

@@ -126,8 +126,8 @@ static const char *skip_key(struct text *text)
     return problem;
 }
 
-/* Skips closing brackets after a value until another value must follow. *depth becomes 0 if
- * none must. */
+/* Skips closing brackets after a value until another value must follow. Sets *depth to 0 if no
+ * value must follow. */
 static const char *skip_closing(struct text *text, const char *brackets, unsigned *depth)
 {
     while (*depth > 0) {
@@ -146,7 +146,7 @@ static const char *skip_closing(struct text *text, const char *brackets, unsigne
 const char *psti_format_json_skip(const char **at, const char *end)
 {
     struct text text = {*at, end};
-    char brackets[PSTI_JSON_MAX_DEPTH]; /* the closing brackets of the open ones */
+    char brackets[PSTI_JSON_MAX_DEPTH]; /* for each open bracket the one that closes it */
     unsigned depth = 0;
     const char *problem = NULL;
     do {

@@ -43,7 +43,7 @@ uint16_t psti_format_fields_minor(const struct pst_field *fields, uint32_t n_fie
     return minor;
 }
 
-/* The element as a number; what does not fit is INT64_MAX. */
+/* Returns the element as a number, or INT64_MAX if it is larger than that. */
 static int64_t load(enum pst_dtype dtype, const void *element)
 {
     const uint8_t *p = element;

@@ -18,7 +18,7 @@ static enum pst_status fail(struct pst_error *err, enum pst_status status, const
     return psti_fail(err, status, "format", "%s", text);
 }
 
-/* The checksum is the last number of each head. */
+/* Writes the checksum, which is the last number of each head. */
 static void print_sum(uint8_t *out, size_t nbytes)
 {
     psti_store_u64(out + nbytes - 8, psti_hash64(out, nbytes - 8));
@@ -151,7 +151,7 @@ enum pst_status psti_format_parse_listing_directory(
     return PST_OK;
 }
 
-/* Moves *at behind the next NUL. False: there is none before `end`. */
+/* Moves *at past the next NUL. Returns false if there is none before `end`. */
 static bool skip_text(const uint8_t **at, const uint8_t *end)
 {
     const uint8_t *nul = *at < end ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
@@ -225,7 +225,7 @@ size_t psti_format_listing_names(const struct psti_listing_chunk *chunk)
     return (size_t)chunk->n_entries * PSTI_LISTING_ENTRY_NBYTES + (size_t)chunk->n_longs * 8;
 }
 
-/* True if the name, which ends with a NUL behind its n bytes, may be that of an entry. */
+/* Returns whether an entry may have the name, which has n bytes and a NUL after them. */
 static bool name_fits(const uint8_t *name, size_t n)
 {
     if (n == 0 || n > PSTI_LISTING_NAME_MAX || name[0] == '.' || name[0] == '/')

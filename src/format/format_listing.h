@@ -16,40 +16,42 @@
 #define PSTI_LISTING_MINOR 0
 
 enum {
-    /* Number of the rules by which a scan takes files and leaves out others. Listings that were
-     * made by other rules do not count. */
+    /* Number of the rules by which a scan takes files or leaves them out. A listing that was made
+     * by other rules does not count. */
     PSTI_LISTING_RULES = 1,
     PSTI_LISTING_HEADER_NBYTES = 64,
     PSTI_LISTING_DIRECTORY_NBYTES = 128,
     PSTI_LISTING_CHUNK_NBYTES = 32,
     PSTI_LISTING_END_NBYTES = 96,
     PSTI_LISTING_ENTRY_NBYTES = 12,
-    PSTI_LISTING_CHUNK_ENTRIES = 1024, /* most entries of a chunk */
-    PSTI_LISTING_NAME_MAX = 256,       /* of an entry, with the slash of a folder */
-    PSTI_LISTING_TEXT_MAX = 32768,     /* of a directory */
-    /* Bytes of the longest chunk behind its head. */
+    PSTI_LISTING_CHUNK_ENTRIES = 1024, /* the most entries of a chunk */
+    PSTI_LISTING_NAME_MAX = 256,       /* the longest name of an entry, with the slash of a
+                                        * folder */
+    PSTI_LISTING_TEXT_MAX = 32768,     /* the longest text of a directory */
+    /* The most bytes of a chunk after its head. */
     PSTI_LISTING_PAYLOAD_MAX =
         PSTI_LISTING_CHUNK_ENTRIES * (PSTI_LISTING_ENTRY_NBYTES + 8 + PSTI_LISTING_NAME_MAX + 1),
 };
 
 struct psti_listing_header {
-    bool is_audio;     /* the files are audio files; else images */
-    int64_t skew_ns;   /* what the clock of the file system was ahead of that of the maker */
-    int64_t margin_ns; /* a directory changed less than this before it was listed: list it again */
+    bool is_audio;     /* true: the files are audio files; false: images */
+    int64_t skew_ns;   /* by how much the file system's clock was ahead of the maker's */
+    int64_t margin_ns; /* a directory that changed less than this before it was listed must be
+                        * listed again */
 };
 
 struct psti_listing_directory {
-    uint32_t text_nbytes; /* of the path and the notices */
+    uint32_t text_nbytes; /* bytes of the path and the notices */
     uint32_t n_chunks, n_notices;
-    uint64_t chunks_nbytes; /* of all chunks with their heads */
+    uint64_t chunks_nbytes; /* bytes of all chunks with their heads */
     uint64_t n_entries;
     uint64_t inode;
     int64_t mtime_s, ctime_s;
     uint32_t mtime_ns, ctime_ns;
-    int64_t listed_ns; /* CLOCK_REALTIME of the maker before it listed the directory */
-    uint64_t stamps;   /* sum over its files, of their paths and stamps */
+    int64_t listed_ns; /* time (CLOCK_REALTIME) of the maker before it listed the directory */
+    uint64_t stamps;   /* sum over the files of the directory, made of their paths and stamps */
     uint64_t n_hidden, n_seen;
-    bool list_again; /* something in it cannot be told from its times */
+    bool list_again; /* true if times do not tell all changes of the directory */
     uint64_t text_checksum;
 };
 
@@ -58,7 +60,7 @@ struct psti_listing_chunk {
     uint64_t checksum;
 };
 
-/* What a chunk holds of one entry. */
+/* One entry of a chunk. */
 struct psti_listing_entry {
     uint64_t nbytes;
     uint32_t place, stamp;
@@ -71,7 +73,8 @@ struct psti_listing_end {
 
 void psti_format_print_listing_header(const struct psti_listing_header *header,
                                       uint8_t out[PSTI_LISTING_HEADER_NBYTES]);
-/* PST_ERROR_VERSION: another major version, or other rules. */
+/* Returns PST_ERROR_VERSION if the listing has another major version, or was made by other
+ * rules. */
 enum pst_status psti_format_parse_listing_header(const uint8_t bytes[PSTI_LISTING_HEADER_NBYTES],
                                                  struct psti_listing_header *header,
                                                  struct pst_error *err);
@@ -80,11 +83,12 @@ void psti_format_print_listing_directory(const struct psti_listing_directory *di
 enum pst_status psti_format_parse_listing_directory(
     const uint8_t bytes[PSTI_LISTING_DIRECTORY_NBYTES], struct psti_listing_directory *directory,
     struct pst_error *err);
-/* True if the text is what its directory says: a path that is empty or ends with a slash, and
- * n_notices notices. */
+/* Returns whether the text is what its directory states: a path that is empty or ends with a slash,
+ * then n_notices notices. */
 bool psti_format_listing_text_fits(const struct psti_listing_directory *directory,
                                    const uint8_t *text);
-/* Takes the next notice of a text that fits. *at: its place, behind the path's NUL at first. */
+/* Takes the next notice of a text that fits. *at is the notice's place, at first after the path's
+ * NUL. */
 void psti_format_listing_notice(const uint8_t **at, uint64_t *count, const char **name,
                                 const char **first);
 void psti_format_print_listing_chunk(const struct psti_listing_chunk *chunk,
@@ -92,14 +96,15 @@ void psti_format_print_listing_chunk(const struct psti_listing_chunk *chunk,
 enum pst_status psti_format_parse_listing_chunk(const uint8_t bytes[PSTI_LISTING_CHUNK_NBYTES],
                                                 struct psti_listing_chunk *chunk,
                                                 struct pst_error *err);
-/* True if the payload is what its head says: the checksum fits, the names are n_entries, each fit
- * for an entry (not empty, no point in front, no slash but at the end), and rise in byte order from
- * `last` on ("": no name before). */
+/* Returns whether the payload is what its head states: the checksum is right, and there are
+ * n_entries names. Each name must be fit for an entry (not empty, no point in front, no slash but
+ * at the end), and the names must rise in byte order from `last` on ("": no name before). */
 bool psti_format_listing_payload_fits(const struct psti_listing_chunk *chunk,
                                       const uint8_t *payload, const char *last);
-/* Place of the first name in a payload. */
+/* Returns the offset of the first name in a payload. */
 size_t psti_format_listing_names(const struct psti_listing_chunk *chunk);
-/* The i-th entry of a payload that fits. *i_long: number of the next long size, 0 at first. */
+/* Returns entry i of a payload that fits. *i_long is the number of the next long size, 0 at
+ * first. */
 struct psti_listing_entry psti_format_listing_entry(const struct psti_listing_chunk *chunk,
                                                     const uint8_t *payload, uint32_t i,
                                                     uint32_t *i_long);

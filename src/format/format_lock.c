@@ -28,7 +28,7 @@ void psti_format_print_lock(const struct psti_lock_note *note, char out[PSTI_LOC
                       "\ntoken: %" PRIu64 "\ndone: %" PRIu64 "\ntotal: %" PRIu64 "\n",
                  host, note->boot, note->space, note->pid, note->start, note->token, note->n_done,
                  note->n_total);
-    out[n] = ' '; /* at most 400 bytes */
+    out[n] = ' '; /* padding after the lines, which have at most 400 bytes */
     out[PSTI_LOCK_NBYTES - 1] = '\n';
 }
 
@@ -36,8 +36,9 @@ struct lines {
     const char *at, *end;
 };
 
-/* Takes the line "name: value\n" and gives the place of the value. Returns its length, -1 if the
- * next line is another one. */
+/* Takes the line "name: value
+ * " and sets *value to where its value begins. Returns the value's length, or -1 if the next line
+ * is another one. */
 static int take_line(struct lines *lines, const char *name, const char **value)
 {
     size_t n_name = strlen(name), n_left = (size_t)(lines->end - lines->at);

@@ -1,7 +1,8 @@
 /* format_notice.h - notices: what a data set does not show of the files that it was made of.
  *
- * They are few: one for each kind and name, with a count and the first case. One thread makes them
- * while files are looked at. An index of containers keeps them (docs/format-container.md). */
+ * There is one notice for each kind and name, with a count and the first case, so they are few. One
+ * thread makes them while it examines the files. An index of containers keeps them
+ * (docs/format-container.md). */
 #ifndef PST_FORMAT_FORMAT_NOTICE_H
 #define PST_FORMAT_FORMAT_NOTICE_H
 
@@ -20,20 +21,21 @@ struct psti_notices {
  * text that does not fit is cut between two characters. */
 void psti_format_escape(const char *text, size_t nbytes, char *out, size_t capacity);
 
-/* Counts n cases: adds them to the notice of that kind and name, or makes one. When the list is
- * full, the last one counts all others. Texts may hold any bytes but NUL.
+/* Counts n cases: adds them to the notice of that kind and name, or makes such a notice. When the
+ * list is full, the last notice counts all others. Texts may hold any bytes but NUL.
  *
- * why: the reason; NULL: none is given. first: the first case; of a long text the end is kept. */
+ * `why` is the reason; NULL: none is given. `first` is the first case; of a long text the end is
+ * kept. */
 void psti_format_notices_add(struct psti_notices *notices, enum pst_notice_kind kind,
                              const char *name, const char *why, uint64_t n, const char *first);
-/* Takes a notice back. Nothing happens if it is not in the list, or if the last notice counts it
+/* Removes a notice. Does nothing if the notice is not in the list, or if the last notice counts it
  * among the others. */
 void psti_format_notices_remove(struct psti_notices *notices, enum pst_notice_kind kind,
                                 const char *name);
 
 void psti_format_print_notice(const struct pst_notice *notice, uint8_t out[PSTI_NOTICE_NBYTES]);
-/* Returns false if the bytes are no notice, or if its kind is unknown, as one of a newer version
- * is. */
+/* Parses a notice. Returns false if the bytes are no notice, or if its kind is unknown because it
+ * is of a newer version. */
 bool psti_format_parse_notice(const uint8_t bytes[PSTI_NOTICE_NBYTES], struct pst_notice *notice);
 
 #endif

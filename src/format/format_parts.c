@@ -55,7 +55,7 @@ uint64_t psti_format_parts_first(const uint8_t *bytes, const struct psti_parts *
                : parts->n_samples;
 }
 
-/* Checks the table of a plan whose head and length were checked. */
+/* Checks the table of a plan. Its head and length must have been checked. */
 static enum pst_status check_table(const uint8_t *bytes, const struct psti_parts *parts,
                                    struct pst_error *err)
 {

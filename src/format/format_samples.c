@@ -44,7 +44,8 @@ bool pst_item_is_original(const struct pst_item *item)
     case PST_FORM_WEBP:
     case PST_FORM_PLI_JPEG:
         return true;
-    case PST_FORM_PLI: /* made from the pixels of another file, unless the original was a PLI */
+    case PST_FORM_PLI: /* a PLI of pixels was made from another file, unless the original was a
+                        * PLI */
         return item->was_pli;
     default:
         return false;
