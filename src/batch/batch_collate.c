@@ -13,13 +13,13 @@
 
 #include <string.h>
 
-/* What all rows of a field have together. */
+/* What the rows of a field have in common, and where they differ. */
 struct measure {
-    uint32_t ndim;             /* of a row */
+    uint32_t ndim;             /* number of dimensions of a row */
     bool varies[PST_MAX_NDIM]; /* axes along which rows may differ */
     int64_t most[PST_MAX_NDIM];
-    int64_t total;       /* lengths of the first axis, summed */
-    uint64_t n_elements; /* of all rows */
+    int64_t total;       /* sum of the lengths of the first axis */
+    uint64_t n_elements; /* number of elements of all rows */
 };
 
 static uint64_t elements_of(uint32_t ndim, const int64_t *shape)
@@ -30,7 +30,7 @@ static uint64_t elements_of(uint32_t ndim, const int64_t *shape)
     return n;
 }
 
-/* True if rows of the field vary along that axis. */
+/* Returns whether rows of the field may differ along that axis. */
 static bool may_vary(const struct psti_slot_field *field, uint32_t ndim, uint32_t axis)
 {
     if (psti_batch_layout_is_pixels(field))
@@ -43,7 +43,8 @@ static bool is_first_axis_alone(const struct psti_slot_field *field)
     return !psti_batch_layout_is_pixels(field) && field->type != PST_FIELD_AUDIO;
 }
 
-/* Number of axes of a row whose lengths are delivered: masks have one channel, which is not. */
+/* Returns the number of axes of a row whose lengths are delivered. The axis of a mask's one channel
+ * is not. */
 static uint32_t shown_axes(const struct psti_slot_field *field, const struct measure *measure)
 {
     return measure->ndim - (field->type == PST_FIELD_MASK);
@@ -60,7 +61,7 @@ static enum pst_status fail_row(const pst_batch *batch, uint32_t i_field, uint32
     return status;
 }
 
-/* Notes the lengths of one row. The first one with elements says what the axes are. */
+/* Notes the lengths of one row. The first row that has elements decides how many axes there are. */
 static const char *measure_row(const struct psti_slot_field *field, const struct psti_row *row,
                                struct measure *measure)
 {
@@ -107,7 +108,7 @@ static enum pst_status measure_field(const pst_batch *batch, uint32_t i_field,
     return PST_OK;
 }
 
-/* Describes the arrays of a field, without their memory. */
+/* Describes the arrays of a field. Their memory is not known yet. */
 static void describe(const pst_batch *batch, uint32_t i_field, const struct measure *measure,
                      struct psti_collated *collated)
 {
@@ -140,7 +141,8 @@ static void describe(const pst_batch *batch, uint32_t i_field, const struct meas
     }
 }
 
-/* Gives each array of a field its place in a block, after *at, and strides. False: too large. */
+/* Places the arrays of a field in a block, from *at on, and sets their strides. Returns false if
+ * the block would be too large. */
 static bool place_parts(struct psti_collated *collated, size_t *at)
 {
     for (uint32_t p = 0; p <= PST_COLLATED_SHAPES; p++) {
@@ -151,7 +153,7 @@ static bool place_parts(struct psti_collated *collated, size_t *at)
         for (uint32_t i = 0; i < part->ndim; i++)
             if (!psti_mul_size(nbytes, (size_t)part->shape[i], &nbytes))
                 return false;
-        part->data = (void *)(uintptr_t)*at; /* an offset, until the block is there */
+        part->data = (void *)(uintptr_t)*at; /* an offset, until the block is allocated */
         if (nbytes > SIZE_MAX / 4 ||
             !psti_add_size(*at, psti_round_up(nbytes, PSTI_CACHE_LINE), at))
             return false;
@@ -178,9 +180,10 @@ static void fill(char *to, size_t nbytes, const unsigned char *element, size_t e
         memcpy(to + i, element, element_nbytes);
 }
 
-/* Copies a row into the corner of a larger place, and fills the rest. Strides are in bytes. */
+/* Copies a row into the corner of a larger array, and fills the rest of that. Strides are in
+ * bytes. */
 struct pad {
-    uint32_t n_axes; /* of the row, up to the last one that is shorter than the place */
+    uint32_t n_axes; /* axes of the row, up to the last one that is shorter than the array's */
     const int64_t *shape, *place;
     size_t from_strides[PST_MAX_NDIM], to_strides[PST_MAX_NDIM];
     const unsigned char *element;

@@ -7,13 +7,14 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/* Rows with memory of their own are cut from chunks, which stay with the slot. */
+/* A chunk of memory, from which rows with memory of their own are cut. Chunks stay with the
+ * slot. */
 struct psti_chunk {
     struct psti_chunk *next;
-    size_t nbytes, used; /* bytes of the memory after this header */
+    size_t nbytes, used; /* bytes of memory after this header */
 };
 
-/* A recorded row that may differ from `shape`. */
+/* A recorded row of a field whose rows may differ. */
 struct psti_row {
     void *data;
     uint32_t ndim;
@@ -21,54 +22,55 @@ struct psti_row {
     int64_t shape[PST_MAX_NDIM];
 };
 
-/* Memory of the rows that are put together, in addition to the rows. */
+/* Memory for joined rows, besides the memory of the rows themselves. */
 struct psti_block {
-    void *data;                 /* NULL: none */
-    size_t nbytes;              /* charged to the budget */
-    struct psti_slot_part part; /* with `own`: psti_slot_host made it */
+    void *data;                 /* NULL: there is no block */
+    size_t nbytes;              /* bytes that were charged to the budget */
+    struct psti_slot_part part; /* if its `own` is set, psti_slot_host made the memory */
 };
 
-/* Rows put together (batch_collate.c), in the slot's block. */
+/* The joined rows of a field (batch_collate.c), in the slot's block. */
 struct psti_collated {
     bool is_there;
-    struct pst_tensor parts[PST_COLLATED_SHAPES + 1]; /* ndim 0: there is none */
+    struct pst_tensor parts[PST_COLLATED_SHAPES + 1]; /* an entry with ndim 0 is unused */
 };
 
 struct psti_layout_field {
     struct psti_slot_field field;
     size_t row_nbytes; /* bytes of a row of the array */
-    int i_rows;        /* index of its list among the slot's row lists; -1: rows never differ */
+    int i_rows;        /* index of the field's list among the slot's row lists; -1: rows never
+                        * differ */
 };
 
-/* What the pools of one loader have in common: one for each layout that it had, as long as somebody
- * holds batches of that. */
+/* What the pools of one loader have in common. The loader has a pool for each layout that it had,
+ * as long as somebody holds batches of that layout. */
 struct psti_pool_family {
     pthread_mutex_t lock; /* guards n_pools and n_held, and members of the pools */
     pthread_cond_t changed;
     uint32_t n_pools, n_held;
-    /* The budget; all atomic. */
+    /* The budget. Its members are atomic. */
     atomic_uint_fast64_t used, peak, reserve;
-    /* Constant after open: */
+    /* Members that are constant after open: */
     uint64_t limit;
     pid_t owner;
 };
 
 struct psti_pool {
     struct psti_pool_family *family;
-    /* The family's lock guards: */
+    /* Members that the family's lock guards: */
     pst_batch *free;
     uint32_t n_slots, n_held;
     bool closed;
-    /* Atomic: */
-    atomic_size_t block_nbytes; /* the most that the rows of a batch put together took so far */
+    /* Atomic members: */
+    atomic_size_t block_nbytes; /* the most that the joined rows of a batch have taken so far */
     atomic_size_t rows_nbytes;  /* bytes of a batch's own rows: the limit if it is known, else the
-                                   most so far */
-    /* Constant after open: */
+                                 * most so far */
+    /* Members that are constant after open: */
     bool has_gpu;
     struct psti_slot_gpu gpu;
     bool has_host;
     struct psti_slot_host host;
-    size_t alignment; /* of arrays */
+    size_t alignment; /* alignment of the arrays */
     uint32_t batch_size, n_fields, n_row_lists;
     struct psti_layout_field fields[];
 };
@@ -79,14 +81,15 @@ struct pst_batch {
     atomic_uint refs;
     uint32_t n_rows_max, count;
     uint64_t epoch, step;
-    struct pst_batch_mix mix; /* kind 0: not mixed */
+    struct pst_batch_mix mix; /* its kind is 0 if the batch is not mixed */
     size_t nbytes;
     char *data;                     /* i64 index (n_rows_max), then the arrays; 4096-byte aligned */
     struct psti_slot_part part;     /* has_gpu: `data` is part.numbers and ends before the pixels;
                                        has_host: `data` is part.numbers if there is an `own` */
     size_t numbers_nbytes;          /* bytes of index and numbers */
     size_t *offsets;                /* [n_fields] offsets of the arrays in data */
-    size_t *homes;                  /* [n_fields] what they are unless an array lies elsewhere */
+    size_t *homes;                  /* [n_fields] the original offsets, for arrays that were
+                                     * moved */
     bool *ragged;                   /* [n_fields], set by finish */
     uint64_t *draws;                /* [n_rows_max] */
     struct psti_row *rows;          /* [n_row_lists][n_rows_max] */
@@ -101,22 +104,25 @@ static inline bool psti_batch_layout_is_pixels(const struct psti_slot_field *fie
     return field->type == PST_FIELD_IMAGE || field->type == PST_FIELD_MASK;
 }
 /* Computes the offsets of the arrays for n_rows rows. Index and numbers come first and end at
- * *numbers; *total is the whole. `offsets` may be NULL. */
+ * *numbers. *total becomes the size of all. `offsets` may be NULL. */
 bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, size_t *offsets,
                                size_t *numbers, size_t *total);
 struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row);
 void psti_batch_fill_strides(struct pst_tensor *tensor);
-/* batch_memory.c: adds a chunk with space for `nbytes`. It is larger if the budget allows, for the
- * rows to come. NULL: *status says why. The slot's lock must be held or the batch unshared. */
+/* Adds a chunk with space for `nbytes` (batch_memory.c). If the budget allows it, the chunk is
+ * larger, for later rows. Returns NULL if there is no memory; *status says why. The caller must
+ * hold the slot's lock, or the batch must be unshared. */
 struct psti_chunk *psti_batch_add_chunk(pst_batch *batch, size_t nbytes, enum pst_status *status);
-/* Frees and uncharges all chunks; the batch must be unshared. */
+/* Frees all chunks and gives their bytes back to the budget. The batch must be unshared. */
 void psti_batch_free_chunks(pst_batch *batch);
-/* Gives an unused slot without chunks a first chunk of the pool's rows_nbytes, if the budget has
+/* Gives an unused slot that has no chunks a first one of the pool's rows_nbytes, if the budget has
  * plenty. */
 void psti_batch_hold_rows(pst_batch *batch);
-/* Frees and uncharges the block; the pool's lock must be held or the batch unshared. */
+/* Frees the block and gives its bytes back to the budget. The caller must hold the pool's lock, or
+ * the batch must be unshared. */
 void psti_batch_block_free(pst_batch *batch);
-/* batch_pool.c: uncharges; the pool's lock must be held or the batch unshared. */
+/* Frees a slot and gives its bytes back to the budget (batch_pool.c). The caller must hold the
+ * pool's lock, or the batch must be unshared. */
 void psti_batch_free(pst_batch *batch);
 void psti_batch_pool_free(struct psti_pool *pool);
 

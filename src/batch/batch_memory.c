@@ -99,7 +99,7 @@ void psti_batch_block_free(pst_batch *batch)
     *block = (struct psti_block){0};
 }
 
-/* Makes the block page-locked where the slot is, else plain. The budget has been charged. */
+/* Allocates the block: page-locked if the slot is, else plain. The budget has been charged. */
 static enum pst_status make_block(pst_batch *batch, size_t nbytes)
 {
     struct psti_pool *pool = batch->pool;
@@ -121,7 +121,7 @@ static enum pst_status make_block(pst_batch *batch, size_t nbytes)
     return PST_OK;
 }
 
-/* Sees to it that the block has `nbytes` at least. */
+/* Makes the block at least `nbytes` long. */
 static enum pst_status hold_block(pst_batch *batch, size_t nbytes)
 {
     struct psti_pool *pool = batch->pool;
@@ -131,7 +131,7 @@ static enum pst_status hold_block(pst_batch *batch, size_t nbytes)
     psti_batch_block_free(batch);
     pthread_mutex_unlock(&pool->family->lock);
     size_t wanted = nbytes + nbytes / 8;
-    if (batch->n_rows_max == pool->batch_size) { /* not for one fetch of many rows */
+    if (batch->n_rows_max == pool->batch_size) { /* not a slot for one fetch of many rows */
         size_t most = atomic_load(&pool->block_nbytes);
         while (wanted > most && !atomic_compare_exchange_weak(&pool->block_nbytes, &most, wanted))
             ;

@@ -25,7 +25,7 @@ static bool array_row_nbytes(const struct psti_slot_field *field, size_t *nbytes
     return true;
 }
 
-/* Adds the arrays of numbers, or those of pixels. */
+/* Places the arrays of numbers or, if `pixels`, those of pixels. */
 static bool add_arrays(const struct psti_pool *pool, uint32_t n_rows, bool pixels, size_t *offsets,
                        size_t *at)
 {
@@ -56,7 +56,7 @@ bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, si
     return add_arrays(pool, n_rows, true, offsets, total) && *total <= SIZE_MAX / 4;
 }
 
-/* Memory of a slot besides its data. */
+/* Returns the bytes of a slot besides its data. */
 static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_t n_rows)
 {
     return sizeof(pst_batch) +
@@ -64,7 +64,7 @@ static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_
            (size_t)n_rows * (n_row_lists * sizeof(struct psti_row) + sizeof(uint64_t));
 }
 
-/* Makes a pool that is not of a family yet. */
+/* Makes a pool that does not belong to a family yet. */
 static enum pst_status make_pool(const struct psti_slot_field *fields, uint32_t n_fields,
                                  uint32_t batch_size, struct psti_pool **out, struct pst_error *err)
 {
@@ -195,7 +195,7 @@ void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_
                                             .n_others = pool->family->n_held - pool->n_held};
 }
 
-/* True if the slot's memory came from pool->host. */
+/* Returns whether pool->host made the slot's memory. */
 static bool is_hosts(const pst_batch *batch) { return batch->pool->has_host && batch->part.own; }
 
 void psti_batch_free(pst_batch *batch)
@@ -219,7 +219,7 @@ void psti_batch_free(pst_batch *batch)
     psti_free(batch);
 }
 
-/* Makes the memory of the arrays. */
+/* Allocates the memory of the arrays. */
 static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
 {
     struct psti_pool *pool = batch->pool;
@@ -243,7 +243,7 @@ static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
     return batch->data ? PST_OK : PST_ERROR_MEMORY;
 }
 
-/* Makes a slot. The budget has been charged with `nbytes`. */
+/* Makes a slot. The budget has been charged with its `nbytes`. */
 static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t nbytes,
                                  pst_batch **out)
 {
@@ -292,8 +292,8 @@ static void hold_rows(pst_batch *batch)
     psti_batch_hold_rows(batch);
 }
 
-/* Takes note when a slot comes back. If it needed several chunks, each slot gets one of their size
- * from now on. */
+/* Called when a slot comes back. If it needed several chunks, each slot gets one chunk of their
+ * total size from now on. */
 static void settle_rows(pst_batch *batch)
 {
     struct psti_pool *pool = batch->pool;
@@ -359,8 +359,8 @@ static enum pst_status make_charged(struct psti_pool *pool, uint32_t n_rows, pst
 
 bool psti_batch_pool_has_free(const struct psti_pool *pool) { return pool->free != NULL; }
 
-/* The free slot that is to be taken first by the host's order, or NULL. `any`: no other slot can be
- * made. */
+/* Returns the free slot that the host's order puts first, or NULL. `any` says that no other slot
+ * can be made. */
 static pst_batch *first_free(struct psti_pool *pool, bool any)
 {
     pst_batch **first = any ? &pool->free : NULL, *batch;
@@ -381,7 +381,8 @@ static pst_batch *first_free(struct psti_pool *pool, bool any)
     return batch;
 }
 
-/* True if nobody reads the slot any more. `wait`: this thread sleeps until it is so. */
+/* Returns whether nobody reads the slot any more. With `wait` the thread sleeps until that is
+ * so. */
 static bool may_write(struct psti_pool *pool, pst_batch *batch, bool wait)
 {
     const struct psti_slot_host *host = &pool->host;
@@ -391,8 +392,8 @@ static bool may_write(struct psti_pool *pool, pst_batch *batch, bool wait)
            (!batch->block.part.own || host->is_writable(host->ctx, &batch->block.part, wait));
 }
 
-/* Takes a free slot that may be written; NULL if there is none. `wait`: if none may be written yet,
- * waits for the slot that came back first. */
+/* Takes a free slot that may be written, or returns NULL if there is none. With `wait`, if none may
+ * be written yet, it waits for the slot that came back first. */
 static pst_batch *take_free(struct psti_pool *pool, bool wait)
 {
     const struct psti_slot_host *host = &pool->host;
@@ -486,7 +487,8 @@ void pst_batch_retain(pst_batch *batch) { atomic_fetch_add(&batch->refs, 1); }
 void pst_batch_release(pst_batch *batch)
 {
     if (!batch || psti_batch_pool_is_forked(batch->pool))
-        return; /* a forked child leaks it: a thread that does not exist there may hold the lock */
+        return; /* a forked child leaks the batch: a thread that does not exist there may hold the
+                 * lock */
     if (atomic_fetch_sub(&batch->refs, 1) != 1)
         return;
     struct psti_pool *pool = batch->pool;

@@ -207,7 +207,7 @@ bool pst_batch_is_ragged(const pst_batch *batch, uint32_t i_field)
     return i_field < batch->pool->n_fields && batch->ragged[i_field];
 }
 
-/* True if the field's array lies on a GPU. */
+/* Returns whether the field's array lies on a GPU. */
 static bool is_on_gpu(const pst_batch *batch, uint32_t i_field)
 {
     const struct psti_layout_field *field = &batch->pool->fields[i_field];
@@ -243,7 +243,7 @@ static void whole_field(const pst_batch *batch, uint32_t i_field, bool on_gpu,
     psti_batch_fill_strides(tensor);
 }
 
-/* Refuses a field or row that the batch does not have, or does not have in this form. */
+/* Refuses a field or row that the batch does not have, or not in this form. */
 static enum pst_status fail_field(const pst_batch *batch, uint32_t i_field, const char *why,
                                   struct pst_error *err)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Compute capability of the oldest GPUs that the kernels are compiled for. */
+/* Major number of the lowest compute capability for which the kernels are compiled. */
 #define CAPABILITY_LEAST_MAJOR 7
 #define CAPABILITY_LEAST_MINOR 5
 #define REASON_CAP 256
@@ -87,7 +87,7 @@ enum pst_status psti_device_check(const struct psti_device *device, unsigned res
                      tried, text);
 }
 
-/* Number of GPUs of an open driver. 0: `reason` says why. */
+/* Returns the number of GPUs of an open driver. If it is 0, `reason` says why. */
 static uint32_t count_gpus(const struct psti_driver *driver, char *reason, size_t reason_nbytes)
 {
     char text[160];
@@ -140,7 +140,7 @@ static enum pst_status read_number(const struct psti_device *device, unsigned nu
     return psti_device_check(device, result, err, "reading attribute %u", number);
 }
 
-/* Fills in device->info. Refuses GPUs that no kernel was compiled for. */
+/* Fills in device->info. Refuses a GPU for which no kernel was compiled. */
 static enum pst_status read_facts(struct psti_device *device, struct pst_error *err)
 {
     struct psti_device_info *info = &device->info;
@@ -243,7 +243,7 @@ enum pst_status psti_device_open(const struct psti_device_options *options,
     return status;
 }
 
-/* Unloads all images of the device. The context is current. */
+/* Unloads all images of the device. The context must be current. */
 static void unload(struct psti_device *device)
 {
     for (uint32_t i = 0; i < device->n_modules; i++)
@@ -276,8 +276,8 @@ void psti_device_info(const struct psti_device *device, struct psti_device_info 
     info->pinned_memory_used = atomic_load(&device->pinned_memory.used);
 }
 
-/* Finds a kernel and allows it all the shared memory that the GPU has for a block. *room is that,
- * less the kernel's static shared memory, which on some GPUs is not 0. */
+/* Finds a kernel and allows it all the shared memory that the GPU has for a block. *room becomes
+ * that memory less the kernel's static shared memory, which on some GPUs is not 0. */
 static enum pst_status find_kernel(struct psti_device *device, const char *name,
                                    psti_cu_function *kernel, uint32_t *room, struct pst_error *err)
 {
@@ -298,7 +298,7 @@ static enum pst_status find_kernel(struct psti_device *device, const char *name,
     return psti_device_check(device, result, err, "giving shared memory to kernel %s", name);
 }
 
-/* The context is current. */
+/* Loads all images. The context must be current. */
 static enum pst_status load_all(struct psti_device *device, const void *const *images,
                                 uint32_t n_images, const char *const *names, uint32_t n_names,
                                 psti_cu_function *kernels, struct pst_error *err)

@@ -24,11 +24,11 @@ struct psti_device;
 struct psti_stream;
 struct psti_event;
 
-/* Number of GPUs; 0 without a driver. `reason` (may be NULL) says why there is none. Never fails,
- * makes no context. PENSTOCK_CUDA=0 hides all GPUs. */
+/* Returns the number of GPUs, 0 without a driver. `reason` (may be NULL) says why there is none.
+ * Never fails, and makes no context. PENSTOCK_CUDA=0 hides all GPUs. */
 uint32_t psti_device_count(char *reason, size_t reason_nbytes);
-/* The GPU whose context is current in this thread; 0 if there is none, or no driver. Never fails,
- * makes no context. */
+/* Returns the number of the GPU whose context is current in this thread, or 0 if there is none, or
+ * no driver. Never fails, and makes no context. */
 uint32_t psti_device_current(void);
 
 struct psti_device_options {
@@ -38,14 +38,15 @@ struct psti_device_options {
 };
 enum pst_status psti_device_open(const struct psti_device_options *options,
                                  struct psti_device **out, struct pst_error *err);
-/* The caller has closed all streams and events of the device and freed its memory. NULL-safe. */
+/* Closes a device. The caller has closed all its streams and events and freed its memory. *device
+ * may be NULL. */
 void psti_device_close(struct psti_device **device);
 
 struct psti_device_info {
     uint32_t ordinal;
     char name[64];
     uint32_t capability_major, capability_minor, n_processors;
-    /* Dynamic shared memory that a block of any loaded kernel may use. */
+    /* Dynamic shared memory that a block of any loaded kernel may use, in bytes. */
     uint32_t shared_nbytes_max;
     uint64_t memory_nbytes;
     uint32_t driver_version; /* 1000 * major + 10 * minor of the driver's CUDA */
@@ -63,7 +64,8 @@ enum pst_status psti_device_look(uint32_t ordinal, struct psti_device_info *info
  * Penstock, or the driver is too old for it. */
 enum pst_status psti_device_load_kernels(struct psti_device *device, const char *const *names,
                                          uint32_t n_names, struct pst_error *err);
-/* The library that psti_device_load_kernels would load. On failure `path` is the last one tried. */
+/* Finds the library that psti_device_load_kernels would load. On failure `path` is the last file
+ * that was tried. */
 struct psti_device_kernels {
     char path[256];
     char targets[128];     /* "sm_90 compute_75 ..." */
@@ -71,17 +73,18 @@ struct psti_device_kernels {
 };
 enum pst_status psti_device_kernels(struct psti_device_kernels *kernels, struct pst_error *err);
 
-/* Memory, aligned to 256 on the GPU and to 4096 if pinned. Its contents are undefined. 0 bytes give
- * address 0 or NULL, which may be freed. Freeing waits for nothing: the caller knows that no work
- * under way uses the memory. */
+/* These functions allocate and free memory, aligned to 256 on the GPU and to 4096 if pinned. Its
+ * contents are undefined. 0 bytes give address 0 or NULL, which may be freed. Freeing does not
+ * wait: the caller knows that no work under way uses the memory. */
 enum pst_status psti_device_alloc(struct psti_device *device, uint64_t nbytes, uint64_t *address,
                                   struct pst_error *err);
 void psti_device_free(struct psti_device *device, uint64_t address, uint64_t nbytes);
 enum pst_status psti_device_alloc_pinned(struct psti_device *device, uint64_t nbytes, void **memory,
                                          struct pst_error *err);
 void psti_device_free_pinned(struct psti_device *device, void *memory, uint64_t nbytes);
-/* Page-locks whole pages of somebody else's memory, which may be mapped for reading only, so that
- * uploads may come from there. They count for no budget. Not every GPU and driver can. */
+/* Page-locks whole pages of memory that somebody else owns, so that uploads may come from there.
+ * The pages may be mapped for reading only. They count for no budget. Not every GPU and driver can
+ * do this. */
 enum pst_status psti_device_lock(struct psti_device *device, const void *memory, size_t nbytes,
                                  struct pst_error *err);
 /* Ends the page-lock. Call it before the memory is unmapped, when no upload from there is under
@@ -89,31 +92,31 @@ enum pst_status psti_device_lock(struct psti_device *device, const void *memory,
  */
 void psti_device_unlock(struct psti_device *device, const void *memory);
 
-/* Streams of our own, which do not synchronise with the default stream. low_priority: the lowest
- * priority that the GPU has, so that kernels of a model on a stream of higher priority go first.
- * CUDA's lowest priority is its standard one, so a model on a standard stream shares the GPU.
- * Closing waits for the stream's work. */
+/* Opens a stream of our own, which does not synchronise with the default stream. low_priority: the
+ * stream gets the lowest priority of the GPU, so that a model's kernels on a stream of higher
+ * priority go first. CUDA's lowest priority is its standard one, so a model on a standard stream
+ * shares the GPU. Closing a stream waits for its work. */
 enum pst_status psti_device_stream_open(struct psti_device *device, bool low_priority,
                                         struct psti_stream **out, struct pst_error *err);
 void psti_device_stream_close(struct psti_stream **stream);
 enum pst_status psti_device_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
                                           size_t nbytes,
-                                          struct pst_error *err); /* from pinned memory */
+                                          struct pst_error *err); /* the memory must be pinned */
 enum pst_status psti_device_stream_download(struct psti_stream *stream, void *to, uint64_t from,
                                             size_t nbytes,
-                                            struct pst_error *err); /* to pinned memory */
+                                            struct pst_error *err); /* the memory must be pinned */
 enum pst_status psti_device_stream_copy(struct psti_stream *stream, uint64_t to, uint64_t from,
                                         size_t nbytes, struct pst_error *err);
 enum pst_status psti_device_stream_clear(struct psti_stream *stream, uint64_t at, size_t nbytes,
                                          struct pst_error *err);
-/* The call copies `args` (at most 4000 bytes). It is the kernel's only parameter, passed by value.
- */
+/* Launches a kernel. The call copies `args` (at most 4000 bytes), which the kernel gets by value as
+ * its only parameter. */
 enum pst_status psti_device_stream_launch(struct psti_stream *stream, uint32_t kernel,
                                           uint32_t n_blocks, uint32_t n_warps,
                                           uint32_t shared_nbytes, const void *args,
                                           size_t args_nbytes, struct pst_error *err);
 enum pst_status psti_device_stream_sync(struct psti_stream *stream,
-                                        struct pst_error *err); /* waits */
+                                        struct pst_error *err); /* waits for the stream's work */
 
 /* Events mark a place in a stream's work, and record when the stream came there. An event that was
  * never recorded is done. */
@@ -124,17 +127,17 @@ enum pst_status psti_device_event_record(struct psti_event *event, struct psti_s
                                          struct pst_error *err);
 enum pst_status psti_device_event_await(
     struct psti_event *event, struct psti_stream *stream,
-    struct pst_error *err); /* the stream waits, not the thread */
+    struct pst_error *err); /* the stream waits, this thread does not */
 enum pst_status psti_device_event_is_done(struct psti_event *event, bool *done,
                                           struct pst_error *err);
 enum pst_status psti_device_event_sync(struct psti_event *event, struct pst_error *err); /* waits */
-/* The GPU's time from one event to the other, both recorded and done, in nanoseconds; 0 if the
- * driver cannot say. */
+/* Returns the GPU's time from one event to the other in nanoseconds. Both must be recorded and
+ * done. Returns 0 if the driver cannot tell it. */
 uint64_t psti_device_event_elapsed_ns(struct psti_event *begin, struct psti_event *end);
 
-/* Recording and awaiting in a stream of other code, given by its handle as CUDA, DLPack and torch
- * have it (0 or 1: the legacy default stream, 2: the default stream of the calling thread). The
- * stream must belong to the event's GPU. */
+/* These functions record or await an event in a stream of other code. The stream is given by its
+ * handle as CUDA, DLPack and torch have it (0 or 1: the legacy default stream, 2: the default
+ * stream of the calling thread). It must belong to the event's GPU. */
 enum pst_status psti_device_event_record_foreign(struct psti_event *event, uint64_t stream,
                                                  struct pst_error *err);
 enum pst_status psti_device_event_await_foreign(struct psti_event *event, uint64_t stream,

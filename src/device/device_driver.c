@@ -22,7 +22,7 @@ void psti_device_driver_describe(const struct psti_driver *driver, unsigned resu
     snprintf(out, out_nbytes, "%s (%s)", name, text);
 }
 
-/* Looks up all functions. False: one is missing, and `reason` names it. */
+/* Looks up all functions. Returns false if one is missing; `reason` names it. */
 static bool look_up(void *library, const char *path, struct psti_driver *driver, char *reason,
                     size_t reason_nbytes)
 {

@@ -16,7 +16,7 @@ typedef struct CUstream_st *psti_cu_stream;
 typedef struct CUevent_st *psti_cu_event;
 typedef unsigned long long psti_cu_address;
 
-/* Values of cuda.h, under shorter names. */
+/* Values of enumerations in cuda.h, under shorter names. */
 enum psti_cu_result {
     PSTI_CU_SUCCESS = 0,
     PSTI_CU_INVALID_VALUE = 1,
@@ -44,7 +44,7 @@ enum psti_cu_number {
     PSTI_CU_STREAM_NON_BLOCKING = 1, /* the stream does not wait for the legacy default stream */
     PSTI_CU_EVENT_BLOCKING_SYNC = 1,
     PSTI_CU_EVENT_DISABLE_TIMING = 2,
-    PSTI_CU_HOST_PORTABLE = 1, /* pinned for every context */
+    PSTI_CU_HOST_PORTABLE = 1, /* memory is pinned for every context */
     PSTI_CU_HOST_REGISTER_PORTABLE = 1,
     PSTI_CU_HOST_REGISTER_READ_ONLY = 8, /* the GPU only reads it; since CUDA 11.1 */
     /* Words of cuLaunchKernel's `extra`, an array of pointers. */
@@ -113,8 +113,8 @@ struct psti_driver {
 };
 
 /* Opens the driver (libcuda.so.1, or the file that PENSTOCK_CUDA_DRIVER names) and initialises it.
- * False: none works, and `reason` says why. It is never closed again, because a driver has threads
- * and handlers of its own. */
+ * Returns false if no driver works; `reason` says why. The driver is never closed again, because it
+ * has threads and handlers of its own. */
 bool psti_device_driver_open(struct psti_driver *driver, char *reason, size_t reason_nbytes);
 /* Describes a result, as in "CUDA_ERROR_OUT_OF_MEMORY (out of memory)". */
 void psti_device_driver_describe(const struct psti_driver *driver, unsigned result, char *out,

@@ -48,7 +48,7 @@ static enum pst_status record(struct psti_event *event, psti_cu_stream stream,
     return status;
 }
 
-/* `device` is the stream's. */
+/* Makes a stream wait for an event. `device` is the stream's device. */
 static enum pst_status await(const struct psti_device *device, psti_cu_stream stream,
                              const struct psti_event *event, struct pst_error *err)
 {

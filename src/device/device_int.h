@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/* Bytes in use, and their limit. */
+/* A budget: the bytes in use, and their limit. */
 struct psti_budget {
     uint64_t limit; /* UINT64_MAX: no limit */
     _Atomic uint64_t used, peak;
@@ -19,12 +19,12 @@ struct psti_budget {
 
 struct psti_device {
     struct psti_driver driver;
-    struct psti_device_info info; /* counters are copied from the budgets */
+    struct psti_device_info info; /* its counters are copied from the budgets */
     int handle;
     int priority_low, priority_normal;
     psti_cu_context context; /* the retained primary context */
     psti_cu_module modules[PSTI_DEVICE_LIBRARY_IMAGES_MAX];
-    uint32_t n_modules; /* 0: no kernels are loaded yet */
+    uint32_t n_modules; /* 0 until kernels are loaded */
     psti_cu_function *kernels;
     uint32_t n_kernels;
     struct psti_budget device_memory, pinned_memory;
@@ -34,7 +34,8 @@ struct psti_device {
 struct psti_stream {
     struct psti_device *device;
     psti_cu_stream handle;
-    /* For psti_device_stream_sync: threads sleep on events, but spin on streams. */
+    /* An event on which psti_device_stream_sync waits: threads sleep on events, but spin on
+     * streams. */
     psti_cu_event waiter;
 };
 
@@ -43,20 +44,20 @@ struct psti_event {
     psti_cu_event handle;
 };
 
-/* PST_OK or PST_ERROR_FORKED. */
+/* Returns PST_ERROR_FORKED in a forked child of the process that opened the device, else PST_OK. */
 enum pst_status psti_device_check_process(const struct psti_device *device, struct pst_error *err);
 /* Makes the device's context current in this thread until psti_device_leave. After a failure it is
  * not current, and psti_device_leave must not be called. */
 enum pst_status psti_device_enter(const struct psti_device *device, struct pst_error *err);
 void psti_device_leave(const struct psti_device *device);
-/* Enters for closing and freeing. Tests inject no fault here. False: there is nothing to call, in a
- * forked child or while the driver shuts down with its process. */
+/* Does as psti_device_enter, for closing and freeing. Tests inject no fault here. Returns false if
+ * the driver must not be called: in a forked child, or while it shuts down with its process. */
 bool psti_device_enter_to_close(const struct psti_device *device);
 /* Turns a driver's result into a status. `format` says what was tried. */
 enum pst_status psti_device_check(const struct psti_device *device, unsigned result,
                                   struct pst_error *err, const char *format, ...) PST_PRINTF(4, 5);
-/* As psti_device_load_kernels, with images in memory: fatbins, or the stand-ins of a test's driver.
- * Each kernel is in one of them. */
+/* Does as psti_device_load_kernels, with images in memory: fatbins, or the stand-ins of a test's
+ * driver. Each kernel is in one of the images. */
 enum pst_status psti_device_load_images(struct psti_device *device, const void *const *images,
                                         uint32_t n_images, const char *const *names,
                                         uint32_t n_names, struct pst_error *err);

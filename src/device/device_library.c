@@ -20,8 +20,8 @@
 
 #define PATH_CAP 1024
 
-/* Opens a library. NULL: it is not there, or does not fit; `why` says so in at most `why_nbytes`.
- */
+/* Opens a library. Returns NULL if it does not exist or does not fit; `why` then has a text of at
+ * most `why_nbytes`. */
 static const struct psti_device_library *open_one(const char *path, char *why, size_t why_nbytes)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -44,7 +44,8 @@ static const struct psti_device_library *open_one(const char *path, char *why, s
     return library;
 }
 
-/* Folder of the library or program that this code is in. False: unknown. */
+/* Finds the folder of the library or program that this code is in. Returns false if it is not
+ * known. */
 static bool own_folder(char *folder, size_t capacity)
 {
     Dl_info info;
@@ -57,8 +58,8 @@ static bool own_folder(char *folder, size_t capacity)
     return length >= 0 && (size_t)length < capacity;
 }
 
-/* Finds the first file that matches `folder`/`pattern` and copies its name to `path`. False: there
- * is none. */
+/* Finds the first file that matches `folder`/`pattern` and copies its name to `path`. Returns false
+ * if there is none. */
 static bool find_file(const char *folder, const char *pattern, char *path, size_t capacity)
 {
     char wanted[PATH_CAP];
@@ -125,7 +126,7 @@ enum pst_status psti_device_load_kernels(struct psti_device *device, const char 
         return PST_ERROR_UNSUPPORTED;
     enum pst_status status =
         psti_device_load_images(device, library->images, library->n_images, names, n_names, err);
-    /* A driver reads code of compilers up to its own major version. */
+    /* A driver can load code of compilers up to its own major version. */
     uint32_t driver = device->info.driver_version;
     if (status == PST_ERROR_DEVICE || status == PST_ERROR_UNSUPPORTED) {
         if (driver / 1000 < library->cuda_version / 1000) {

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-/* Claims bytes. False: more than are left. */
+/* Claims bytes of a budget. Returns false if fewer are left. */
 static bool claim(struct psti_budget *budget, uint64_t nbytes)
 {
     uint64_t used = atomic_load(&budget->used), peak;

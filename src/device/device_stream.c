@@ -62,7 +62,7 @@ void psti_device_stream_close(struct psti_stream **stream)
     psti_free(closed);
 }
 
-/* This and the next three functions do not call the driver for 0 bytes. */
+/* This function and the next three do not call the driver for 0 bytes. */
 enum pst_status psti_device_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
                                           size_t nbytes, struct pst_error *err)
 {
@@ -130,7 +130,8 @@ enum pst_status psti_device_stream_launch(struct psti_stream *stream, uint32_t k
         check_launch(device, kernel, n_blocks, n_warps, shared_nbytes, args_nbytes, err);
     if (status != PST_OK)
         return status;
-    /* Passed as one buffer, so that the driver compares its size with the kernel's parameter. */
+    /* The arguments are passed as one buffer, so that the driver compares its size with that of the
+     * kernel's parameter. */
     void *extra[] = {(void *)(uintptr_t)PSTI_CU_LAUNCH_BUFFER, (void *)(uintptr_t)args,
                      (void *)(uintptr_t)PSTI_CU_LAUNCH_NBYTES, &args_nbytes,
                      (void *)(uintptr_t)PSTI_CU_LAUNCH_END};

@@ -41,7 +41,8 @@
 #define FEISTEL_ROUNDS 6
 #define POSITIONS_MAX ((uint64_t)1 << 62)
 #define REPEATS_MAX 65536u
-#define ENDLESS_BLOCK ((uint64_t)1 << 20) /* of an endless mixture without quotas */
+#define ENDLESS_BLOCK ((uint64_t)1 << 20) /* slots of a block of an endless mixture without
+                                           * quotas */
 
 /* Values of `sub` for psti_random4 in PSTI_RANDOM_ORDER. */
 enum { KEYS_SAMPLES = 0, KEYS_PAGES = 1, KEYS_WINDOW = 2, KEYS_BLOCK = 3, KEYS_SOURCE = 4 };
@@ -51,21 +52,22 @@ struct psti_order {
     uint64_t seed;
     uint64_t n;           /* number of positions */
     uint64_t *indices;    /* u64 (n_indices); NULL: positions are samples */
-    uint64_t n_indices;   /* n, but for a mixture */
-    double *cumulative;   /* f64 (n): running sums of weights, i included; NULL: no weights */
-    uint32_t *neighbours; /* u32 (n), PAGES without indices; NULL: positions are samples */
+    uint64_t n_indices;   /* n, except for a mixture */
+    double *cumulative;   /* f64 (n): sums of the weights up to and including each; NULL: no
+                           * weights */
+    uint32_t *neighbours; /* u32 (n), for PAGES without indices; NULL: positions are samples */
     uint64_t page_samples, window_pages;
     uint64_t n_pages, n_full_pages, n_windows;
     uint64_t batch_size;
     bool drop_last, no_epoch_padding;
-    uint64_t n_times; /* neighbouring positions that hold the same sample */
-    bool repeats;     /* a sample may stand at several positions, not counting padding */
+    uint64_t n_times; /* so many neighbouring positions hold the same sample */
+    bool repeats;     /* true if a sample may stand at several positions, besides padding */
     uint64_t hash;
-    uint32_t n_sources; /* sources of a mixture with weights; 0: no weights */
+    uint32_t n_sources; /* number of sources of a mixture with weights; 0: there are no weights */
     struct psti_order_eras eras;
     uint64_t *starts; /* u64 (n_sources): where each source's samples begin */
-    uint64_t *counts; /* u64 (n_sources): how many samples each has */
-    uint64_t block;   /* number of slots that are shuffled together */
+    uint64_t *counts; /* u64 (n_sources): how many samples each source has */
+    uint64_t block;   /* number of slots of a block, which are shuffled together */
 };
 
 struct keys {
@@ -86,7 +88,7 @@ static uint64_t fold(uint64_t x, uint64_t multiplier)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* The number at place x < n of a permutation of 0..n-1 under `keys`. */
+/* Returns the number at place x < n of the permutation of 0..n-1 that `keys` select. */
 static uint64_t permute(uint64_t n, struct keys keys, uint64_t x)
 {
     if (n < 2)
@@ -102,21 +104,22 @@ static uint64_t permute(uint64_t n, struct keys keys, uint64_t x)
             uint64_t next = left ^ (f & mask);
             left = right;
             right = next;
-            a += 0x9E3779B97F4A7C15u; /* golden ratio */
-            b += 0xBB67AE8584CAA73Bu; /* sqrt(3) - 1 */
+            a += 0x9E3779B97F4A7C15u; /* from the golden ratio */
+            b += 0xBB67AE8584CAA73Bu; /* from sqrt(3) - 1 */
         }
         x = (left << half) | right;
     } while (x >= n);
     return x;
 }
 
-/* First page place of window w; places are dealt evenly. n_pages * n_windows < 2^124. */
+/* Returns the first page place of window w. Places are shared evenly among windows. n_pages *
+ * n_windows < 2^124. */
 static uint64_t window_start(const struct psti_order *order, uint64_t w)
 {
     return psti_divide_u128((unsigned __int128)w * order->n_pages, order->n_windows);
 }
 
-/* Position after the last one of window w. */
+/* Returns the position after the last one of window w. */
 static uint64_t window_end(const struct psti_order *order, uint64_t w)
 {
     return w + 1 == order->n_windows ? order->n : window_start(order, w + 1) * order->page_samples;
@@ -127,7 +130,7 @@ static uint64_t window_of_place(const struct psti_order *order, uint64_t place)
     return psti_divide_u128(((unsigned __int128)place + 1) * order->n_windows - 1, order->n_pages);
 }
 
-/* The sample that is x places into the epoch's rotation. */
+/* Returns the sample that is x places after the first one of the epoch's rotation. */
 static uint64_t rotate(const struct psti_order *order, struct keys keys, uint64_t x)
 {
     uint64_t random = fold(keys.a ^ 0xD2E7470EE14C6C93u, keys.b | 1);
@@ -135,7 +138,8 @@ static uint64_t rotate(const struct psti_order *order, struct keys keys, uint64_
     return x < order->n - offset ? x + offset : x - (order->n - offset);
 }
 
-/* Page at page place `place` of the epoch. The short page keeps the last place. */
+/* Returns which page is at page place `place` of the epoch. The short page is always at the last
+ * place. */
 static uint64_t page_at(const struct psti_order *order, struct keys keys, uint64_t place)
 {
     return place < order->n_full_pages ? permute(order->n_full_pages, keys, place) : place;
@@ -153,7 +157,7 @@ static uint64_t paged(const struct psti_order *order, uint64_t epoch, uint64_t p
     return rotate(order, keys, page * order->page_samples + mixed % order->page_samples);
 }
 
-/* First i with cumulative[i] > u. Items of weight 0 are never drawn. */
+/* Returns the first i with cumulative[i] > u. Samples of weight 0 are never drawn. */
 static uint64_t weighted(const struct psti_order *order, uint64_t epoch, uint64_t position)
 {
     uint32_t r[4];
@@ -168,7 +172,7 @@ static uint64_t weighted(const struct psti_order *order, uint64_t epoch, uint64_
         else
             low = middle + 1;
     }
-    /* u may round up to the whole sum. The result is then the last item with a weight. */
+    /* Rounding may make u the whole sum. The result is then the last sample with a weight. */
     while (low > 0 && order->cumulative[low] == order->cumulative[low - 1])
         low--;
     return low;
@@ -265,7 +269,7 @@ static enum pst_status copy_neighbours(struct psti_order *order, const uint32_t 
     return PST_OK;
 }
 
-/* Last source that begins at `sample` or before it. */
+/* Returns the last source that begins at `sample` or before it. */
 static uint32_t source_of(const struct psti_order_mix *mix, uint64_t sample)
 {
     uint32_t low = 0, high = mix->n_sources;
@@ -279,7 +283,7 @@ static uint32_t source_of(const struct psti_order_mix *mix, uint64_t sample)
     return low;
 }
 
-/* Puts the indices of each source side by side, in the order in which they were given. */
+/* Sorts the indices by source. Those of a source keep the order in which they were given. */
 static enum pst_status split_indices(struct psti_order *order, const struct psti_order_mix *mix,
                                      struct pst_error *err)
 {
@@ -327,12 +331,12 @@ static enum pst_status open_mix(struct psti_order *order, const struct psti_orde
                                      mix->stop, &order->n, err);
     bool endless = mix->stop == PST_SOURCE_STOP_NEVER;
     order->block = mix->quota ? mix->quota : endless ? ENDLESS_BLOCK : order->n;
-    if (endless) /* whole blocks */
+    if (endless) /* an endless mixture has whole blocks */
         order->n -= order->n % order->block;
     return status;
 }
 
-/* Finds out if an index stands in `indices` twice, with a bit for each sample. */
+/* Finds out whether an index occurs twice in `indices`, with a bit for each sample. */
 static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples,
                                     struct pst_error *err)
 {
@@ -353,7 +357,7 @@ static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples
     return PST_OK;
 }
 
-/* Adds the sources and their weights, and those of all changes, to the hash. */
+/* Adds the sources and their weights, and the weights of all changes, to the hash. */
 static void hash_mix(const struct psti_order *order, struct psti_hash_state *state)
 {
     uint32_t n = order->n_sources;
@@ -369,8 +373,8 @@ static void hash_mix(const struct psti_order *order, struct psti_hash_state *sta
     }
 }
 
-/* Hash of all that decides about the samples. Rank and batch size may change on resume, so they are
- * left out. */
+/* Returns a hash of all that decides which samples the order gives. Rank and batch size are left
+ * out, because they may change on resume. */
 static uint64_t hash_of(const struct psti_order *order)
 {
     struct psti_hash_state state;
@@ -386,7 +390,8 @@ static uint64_t hash_of(const struct psti_order *order)
         psti_hash_update(&state, order->cumulative, order->n * sizeof *order->cumulative);
     if (order->neighbours)
         psti_hash_update(&state, order->neighbours, order->n * sizeof *order->neighbours);
-    if (order->n_times > 1) /* orders without repeats keep the hash that they had before these */
+    if (order->n_times > 1) /* orders without repeats keep the hash that they had in older
+                             * versions */
         psti_hash_update(&state, &order->n_times, sizeof order->n_times);
     if (order->n_sources > 0)
         hash_mix(order, &state);
@@ -521,7 +526,7 @@ uint64_t psti_order_n(const struct psti_order *order) { return order->n; }
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position)
 {
     uint64_t x = position < order->n ? position : position % order->n;
-    if (order->n_times > 1) { /* n < 2^62 */
+    if (order->n_times > 1) { /* n stays below 2^62 */
         unsigned __int128 place = (unsigned __int128)(epoch % order->n_times) * order->n + x;
         x = psti_divide_u128(place, order->n_times);
         epoch /= order->n_times;
@@ -560,7 +565,7 @@ static uint64_t n_left(const struct psti_order *order, uint64_t start)
     return start < order->n ? order->n - start : 0;
 }
 
-/* Number of positions of the rank when an epoch starts at `start`. */
+/* Returns the number of positions of the rank in an epoch that starts at `start`. */
 static uint64_t n_of_rank(const struct psti_order *order, struct psti_ranks ranks, uint64_t start)
 {
     uint64_t whole = n_left(order, start) / ranks.world_size;
@@ -590,9 +595,9 @@ uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks rank
     uint64_t world_size = ranks.world_size, n = order->batch_size;
     if (step >= psti_order_n_batches(order, ranks, start))
         return 0;
-    /* No overflow: the positions of earlier steps exist. */
+    /* The product does not overflow, because the positions of earlier steps exist. */
     uint64_t first = start + step * n * world_size, left = n_left(order, first);
-    uint64_t before = ranks.rank * n; /* positions of lower ranks in this step */
+    uint64_t before = ranks.rank * n; /* number of positions of lower ranks in this step */
     if (left / world_size < n) {      /* the last step, which is short */
         uint64_t odd = left % world_size;
         n = left / world_size + (order->no_epoch_padding ? ranks.rank < odd : odd > 0);
@@ -637,7 +642,7 @@ bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint
     *first = rotate(order, keys, rotated);
     *n = left < order->page_samples ? left : order->page_samples;
     if (*n > order->n - *first)
-        *n = order->n - *first; /* the page continues at sample 0; a hint may leave that out */
+        *n = order->n - *first; /* the page continues at sample 0, which the hint leaves out */
     return true;
 }
 

@@ -13,7 +13,7 @@
 
 struct psti_order;
 
-/* The caller's rank `rank` of `world_size` >= 1. */
+/* A rank and the world size, which is at least 1. */
 struct psti_ranks {
     uint32_t rank, world_size;
 };
@@ -26,10 +26,10 @@ struct psti_ranks {
  * the whole epoch (2^20 slots at a time if the epoch is endless), so batches have their shares only
  * on average. */
 struct psti_order_mix {
-    const uint64_t *firsts; /* u64 (n_sources), [0] is 0, not falling; read during open only */
+    const uint64_t *firsts; /* u64 (n_sources), rising or equal, [0] is 0; read during open only */
     const double *weights;  /* f64 (n_sources), >= 0, in any unit; read during open only */
     uint32_t n_sources;
-    uint32_t quota; /* positions of a block */
+    uint32_t quota; /* number of positions of a block */
     enum pst_source_stop stop;
 };
 
@@ -39,24 +39,26 @@ struct psti_order_options {
     uint64_t n_samples;      /* samples of the data set */
     const uint64_t *indices; /* subset, copied; NULL: all samples */
     uint64_t n_indices;
-    const double *weights; /* weights, copied; NULL: none */
-    /* PAGES: u32 (n_samples), copied: the samples in the order in which they are neighbours; NULL:
-     * as they are numbered. With `indices` pages are cut from these instead. */
+    const double *weights; /* weights of samples, copied; NULL: none */
+    /* PAGES: u32 (n_samples), copied: the samples in the order in which they are neighbours. NULL:
+     * samples with neighbouring numbers are neighbours. With `indices`, pages are cut from these
+     * instead. */
     const uint32_t *neighbours;
     uint32_t page_samples, window_pages;
     uint32_t batch_size;
     bool drop_last;
-    bool no_epoch_padding; /* ranks may differ by one position */
-    /* Neighbouring positions that hold the same sample; 0 = 1. Not with PAGES. */
+    bool no_epoch_padding; /* true: ranks may differ by one position */
+    /* So many neighbouring positions hold the same sample; 0 means 1. Must be 0 or 1 with PAGES. */
     uint32_t repeats;
-    /* NULL: none. Not with PAGES, `weights` or `repeats`. */
+    /* A mixture; NULL: none. Must be NULL with PAGES, `weights` or `repeats`. */
     const struct psti_order_mix *mix;
 };
 
 enum pst_status psti_order_open(const struct psti_order_options *options, struct psti_order **out,
                                 struct pst_error *err);
 void psti_order_close(struct psti_order **order);
-/* Batches have that many positions from now on. No other thread uses the order meanwhile. */
+/* Sets the number of positions of a batch from now on. No other thread may use the order
+ * meanwhile. */
 void psti_order_set_batch_size(struct psti_order *order, uint32_t batch_size);
 /* Sets the places from which on the sources have other weights. Replaces all changes that were set
  * before.
@@ -72,26 +74,27 @@ enum pst_status psti_order_set_changes(struct psti_order *order, const uint64_t 
                                        const double *weights, uint32_t n,
                                        psti_order_charge_fn charge, void *ctx,
                                        struct pst_error *err);
-/* PST_ERROR_ARGUMENT unless rank < world_size. */
+/* Returns PST_ERROR_ARGUMENT unless rank < world_size. */
 enum pst_status psti_order_check_ranks(struct psti_ranks ranks, struct pst_error *err);
 
-/* Positions of an epoch before padding or dropping: n_indices or n_samples; with `mix` what its
- * rule gives. */
+/* Returns the positions of an epoch before padding or dropping: n_indices or n_samples or, with
+ * `mix`, what the rule of the mixture gives. */
 uint64_t psti_order_n(const struct psti_order *order);
-/* Sample at position p of an epoch, p < psti_order_n; positions beyond wrap (padding). */
+/* Returns the sample at position p of an epoch. p < psti_order_n; positions beyond that wrap around
+ * (padding). */
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position);
-/* Returns a sample that stands in for the bad one at a position, chosen by a random number. In a
- * mixture with weights it is a sample of the same source. */
+/* Returns a sample that takes the place of the bad one at a position, chosen by a random number. In
+ * a mixture with weights it is a sample of the same source. */
 uint64_t psti_order_replacement(const struct psti_order *order, uint64_t epoch, uint64_t position,
                                 uint64_t random);
-/* The draw: a number that tells several positions of one sample apart. It is the position if
- * weights, repeated indices, `repeats` or `mix` may give a sample several times, else 0. Padding
+/* Returns the draw: a number that tells several positions of one sample apart. It is the position
+ * if weights, repeated indices, `repeats` or `mix` may give a sample several times, else 0. Padding
  * has the draw of the position that it repeats. */
 uint64_t psti_order_draw(const struct psti_order *order, uint64_t position);
-/* First position after those that all ranks deliver when an epoch starts at `start`. Padding
- * counts, a dropped tail does not. */
+/* Returns the first position after those that all ranks deliver in an epoch that starts at `start`.
+ * Padding counts, a dropped tail does not. */
 uint64_t psti_order_end(const struct psti_order *order, struct psti_ranks ranks, uint64_t start);
-/* Batches of the rank when an epoch starts at position `start`. */
+/* Returns the number of the rank's batches in an epoch that starts at position `start`. */
 uint64_t psti_order_n_batches(const struct psti_order *order, struct psti_ranks ranks,
                               uint64_t start);
 /* Positions of batch `step`, counted from `start`: one run of neighbours. Writes at most batch_size
@@ -100,8 +103,8 @@ uint64_t psti_order_n_batches(const struct psti_order *order, struct psti_ranks 
  * each. */
 uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks ranks, uint64_t start,
                           uint64_t step, uint64_t *positions);
-/* A hash that is equal for orders that give the same samples. It covers changes of weights. It is
- * pst_loader_state.order_hash. Rank and batch size are left out. */
+/* Returns a hash that is equal for orders that give the same samples. It covers changes of weights,
+ * but not rank and batch size. It is pst_loader_state.order_hash. */
 uint64_t psti_order_hash(const struct psti_order *order);
 
 /* PAGES, for read-ahead: the window of a position (UINT64_MAX: none), and the consecutive samples
@@ -110,10 +113,11 @@ uint64_t psti_order_hash(const struct psti_order *order);
 uint64_t psti_order_window(const struct psti_order *order, uint64_t position);
 bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window,
                             uint64_t i_page, uint64_t *first, uint64_t *n);
-/* The position after the last one of the window of a position; UINT64_MAX: none. */
+/* Returns the position after the last one of the window that holds a position, or UINT64_MAX if
+ * there are no windows. */
 uint64_t psti_order_window_end(const struct psti_order *order, uint64_t position);
 
-/* Bytes of the tables that the order keeps: subset, weights, neighbours, schedule. */
+/* Returns the bytes of the tables that the order keeps: subset, weights, neighbours, schedule. */
 uint64_t psti_order_nbytes(const struct psti_order *order);
 
 #endif

@@ -75,7 +75,7 @@ static const struct psti_order_era *era_at(const struct psti_order_era *eras, ui
     return &eras[low];
 }
 
-/* Moves a place to the first block that begins there or behind it. */
+/* Moves a place to the first block that begins at it or after it. */
 static void to_block(uint64_t block, uint64_t n_positions, uint64_t *epoch, uint64_t *position)
 {
     uint64_t rest = *position % block;
@@ -87,7 +87,7 @@ static void to_block(uint64_t block, uint64_t n_positions, uint64_t *epoch, uint
     }
 }
 
-/* Opens the era that follows `before`. */
+/* Opens the era that follows the era `before`. */
 static enum pst_status open_era(struct psti_order_era *era, const struct psti_order_era *before,
                                 const uint64_t *counts, const double *weights,
                                 struct pst_error *err)

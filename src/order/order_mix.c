@@ -50,7 +50,8 @@ enum pst_status psti_order_check_mix(const struct psti_order_options *options,
     return PST_OK;
 }
 
-/* True if all weights are whole numbers of 1/period of the sum, but for rounding of doubles. */
+/* Returns whether all weights are whole multiples of 1/period of the sum, except for the rounding
+ * of doubles. */
 static bool parts_of(const double *weights, uint32_t n, double sum, uint32_t period,
                      uint32_t *parts)
 {
@@ -65,7 +66,8 @@ static bool parts_of(const double *weights, uint32_t n, double sum, uint32_t per
     return total == period;
 }
 
-/* Rounds down, and gives what is left to the largest remainders; ties to the lower number. */
+/* Rounds the parts down, and gives what is left to those with the largest remainders. Of equal
+ * remainders the source of lower number comes first. */
 static enum pst_status round_parts(const double *weights, uint32_t n, double sum, uint32_t period,
                                    uint32_t *parts, struct pst_error *err)
 {
@@ -79,7 +81,7 @@ static enum pst_status round_parts(const double *weights, uint32_t n, double sum
         rests[k] = part - floor(part);
         total += parts[k];
     }
-    while (total < period) { /* fewer than n rounds, because each remainder is below 1 */
+    while (total < period) { /* takes fewer than n rounds, because each remainder is below 1 */
         uint32_t best = 0;
         for (uint32_t k = 1; k < n; k++)
             if (rests[k] > rests[best])
@@ -88,7 +90,7 @@ static enum pst_status round_parts(const double *weights, uint32_t n, double sum
         rests[best] -= 1;
         total++;
     }
-    while (total > period) { /* because of rounding, quotients may add up to a little more than 1 */
+    while (total > period) { /* rounding may make quotients add up to a little more than 1 */
         uint32_t largest = 0;
         for (uint32_t k = 1; k < n; k++)
             if (parts[k] > parts[largest])
@@ -125,7 +127,7 @@ static enum pst_status check_weights(const double *weights, uint32_t n, double *
     return PST_OK;
 }
 
-/* Slots had, and the first slot and the deadline of the next one. */
+/* A source's turn: the slots that it had, and the first slot and the deadline of its next one. */
 struct turn {
     uint64_t n_had, from, before;
 };
@@ -137,7 +139,7 @@ static struct turn turn_of(uint64_t n_had, uint64_t part, uint64_t period)
     return (struct turn){n_had, n_had * period / part, ((n_had + 1) * period + part - 1) / part};
 }
 
-/* Fills the tables of one period. turns: (n_sources). */
+/* Fills the tables of one period. `turns` has n_sources entries. */
 static void deal(struct psti_order_schedule *schedule, struct turn *turns)
 {
     for (uint32_t k = 0; k < schedule->n_sources; k++)
@@ -231,8 +233,8 @@ enum pst_status psti_order_schedule_check(const struct psti_order_schedule *sche
     return PST_OK;
 }
 
-/* First end and last start of an epoch by slots: *all: after it each source gave all its samples;
- * *first: before it no source gave one twice. */
+/* Finds two numbers of slots. After *all slots each source has given all its samples. Before slot
+ * *first no source has given a sample twice. */
 static void find_ends(const struct psti_order_schedule *schedule, const uint64_t *counts,
                       unsigned __int128 *all, unsigned __int128 *first)
 {
@@ -241,12 +243,12 @@ static void find_ends(const struct psti_order_schedule *schedule, const uint64_t
     for (uint32_t t = 0; t < schedule->period; t++) {
         uint32_t k = schedule->sources[t];
         uint64_t part = schedule->parts[k], i = schedule->n_befores[t];
-        if ((counts[k] - 1) % part == i) { /* the slot of the last sample */
+        if ((counts[k] - 1) % part == i) { /* the slot of the source's last sample */
             unsigned __int128 turn = (counts[k] - 1) / part;
             unsigned __int128 end = turn * schedule->period + t + 1;
             *all = end > *all ? end : *all;
         }
-        if (counts[k] % part == i) { /* the slot of the first repeat */
+        if (counts[k] % part == i) { /* the slot of the source's first repeat */
             unsigned __int128 turn = counts[k] / part;
             unsigned __int128 end = turn * schedule->period + t;
             *first = end < *first ? end : *first;

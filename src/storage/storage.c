@@ -42,8 +42,8 @@ static enum pst_status check_options(const struct psti_storage_options *options,
     return PST_OK;
 }
 
-/* Opens the engine of the wanted kind. AUTO takes io_uring where it works; elsewhere the reason
- * says why not. */
+/* Opens the engine of the wanted kind. AUTO takes io_uring where it works; elsewhere `reason` says
+ * why it does not. */
 static enum pst_status open_engine(struct psti_storage *storage, struct pst_error *err)
 {
     enum pst_storage_kind kind = storage->options.kind;
@@ -176,7 +176,7 @@ enum pst_status psti_storage_read_owing(struct psti_storage *storage, struct pst
     int64_t now = psti_clock_ns(), until = read->engine.deadline_ns;
     if (until < now + *owed_ns)
         until = now + *owed_ns;
-    /* Huge latencies must not add up to an overflow. */
+    /* The bound keeps huge latencies from adding up to an overflow. */
     *owed_ns = until - now < INT64_MAX / 4 ? until - now : INT64_MAX / 4;
     return read->status;
 }

@@ -75,7 +75,7 @@ static enum pst_status load(struct psti_file *file, struct pst_error *err)
     struct psti_storage *storage = file->storage;
     if (file->nbytes > SIZE_MAX - 1)
         return no_memory(file->path, file->nbytes, err);
-    /* Never NULL, so that an empty file is known to be in memory, too. */
+    /* `memory` is not NULL even for an empty file, so that it counts as one in memory. */
     unsigned char *memory =
         psti_alloc_aligned(PSTI_CACHE_LINE, file->nbytes > 0 ? (size_t)file->nbytes : 1);
     if (memory == NULL)

@@ -18,22 +18,22 @@
 
 /* Alignment of offset, length and memory with O_DIRECT. Every block device in use accepts it. */
 #define PSTI_STORAGE_BLOCK 4096u
-/* Most bytes of one system call. It fits io_uring's 32-bit results and is a multiple of the block.
- */
+/* The most bytes of one system call: they fit io_uring's 32-bit results and are a multiple of the
+ * block. */
 #define PSTI_STORAGE_CALL_MAX ((size_t)1 << 30)
-/* Most reads of one request, and the vectors that it may need: a gap takes one, and another one for
- * each PSTI_STORAGE_SINK bytes of the request. */
+/* The most reads of one request, and the most vectors that it may need: a gap takes one vector, and
+ * another one for each PSTI_STORAGE_SINK bytes of the request. */
 #define PSTI_STORAGE_JOINED_MAX 64u
 #define PSTI_STORAGE_VECTORS_MAX (2 * PSTI_STORAGE_JOINED_MAX + 32)
-/* Bytes of the memory to which gaps are read. */
+/* Bytes of the sink, the memory to which gaps are read. */
 #define PSTI_STORAGE_SINK ((size_t)256 << 10)
-/* Most files that io_uring has open at a time for reads by path: processes may often have no more
- * than 1024 descriptors. Disks of any kind are busy with fewer. */
+/* The most files that io_uring has open at a time for reads by path, because processes may often
+ * have no more than 1024 descriptors. Disks of any kind are busy with fewer files. */
 #define PSTI_STORAGE_PATHS_MAX 256u
 
 struct psti_storage_pace;
 
-/* One way to run reads. `state` belongs to the engine. */
+/* An engine: one way to run reads. `state` belongs to it. */
 struct psti_storage_engine {
     void (*submit)(struct psti_storage *storage, struct psti_read **reads, size_t n);
     void (*close)(struct psti_storage *storage);
@@ -43,7 +43,7 @@ struct psti_storage {
     struct psti_storage_options options;
     enum pst_storage_kind kind; /* never AUTO */
     char reason[96];
-    struct psti_storage_pace *pace; /* NULL: not throttled */
+    struct psti_storage_pace *pace; /* NULL: the storage is not throttled */
     const struct psti_storage_engine *engine;
     void *state;
     atomic_uint_fast64_t n_reads, nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
@@ -54,11 +54,11 @@ struct psti_storage {
 
 struct psti_file {
     struct psti_storage *storage;
-    const unsigned char *memory; /* NULL: the bytes are after fd */
-    unsigned char *owned;        /* memory, if the file must free it */
+    const unsigned char *memory; /* bytes of the file; NULL: they must be read from fd */
+    unsigned char *owned;        /* the same memory, if the file must free it */
     uint64_t nbytes;
-    int fd;             /* -1: memory */
-    atomic_bool direct; /* fd still has O_DIRECT */
+    int fd;             /* -1: the file is in memory */
+    atomic_bool direct; /* true while fd has O_DIRECT */
     char path[];
 };
 
@@ -66,68 +66,73 @@ struct psti_file {
  */
 bool psti_storage_step_begin(struct psti_storage *storage, struct psti_read *read);
 int psti_storage_open_flags(bool direct);
-/* `result`: the descriptor, or minus errno. */
+/* `result` is the descriptor, or minus errno. */
 bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *read, int result);
-/* `result`: number of bytes that arrived at n_got, or minus errno. */
+/* `result` is the number of bytes that were read to n_got, or minus errno. */
 bool psti_storage_step_read(struct psti_storage *storage, struct psti_read *read, int64_t result);
-/* Bytes to request in the next read. */
+/* Returns how many bytes the next read requests. */
 size_t psti_storage_step_nbytes(const struct psti_read *read);
-/* Closes, drops pages, counts. The caller calls `read->done`. */
+/* Closes the file, drops pages and counts the read. The caller then calls `read->done`. */
 void psti_storage_finish(struct psti_storage *storage, struct psti_read *read);
-/* Runs all stages, or all after begin, by system calls of this thread, and finishes. */
+/* Runs all stages, or all after begin, by system calls of this thread, and finishes the read. */
 void psti_storage_execute(struct psti_storage *storage, struct psti_read *read);
 void psti_storage_execute_rest(struct psti_storage *storage, struct psti_read *read);
 
 /* Requests of several reads (storage_merge.c). A leader is one whose engine.joined is not NULL. */
-/* Joins neighbours. Returns the number of requests; they are the first ones of `reads` then. */
+/* Joins neighbouring reads to requests. Returns the number of requests; their leaders are the first
+ * entries of `reads` then. */
 size_t psti_storage_merge(const struct psti_storage *storage, struct psti_read **reads, size_t n);
-/* Puts reads by path in ascending place. */
+/* Sorts reads by path by ascending place. */
 void psti_storage_sort(struct psti_read **reads, size_t n);
-/* Fills at most PSTI_STORAGE_VECTORS_MAX vectors and returns how many. */
+/* Fills the vectors of a request, at most PSTI_STORAGE_VECTORS_MAX, and returns their number. */
 unsigned psti_storage_vectors(const struct psti_read *leader, void *sink, struct iovec *vectors);
-/* The request has ended; `result`: bytes that came, or minus errno. Counts, and delivers the reads
- * that are whole. Returns the others, a list by engine.joined: each is to be read by itself. */
+/* Takes the result of a request that has ended: `result` is the number of bytes that were read, or
+ * minus errno. Counts them, and delivers the reads that are whole. Returns the others as a list by
+ * engine.joined; each of these must be read by itself. */
 struct psti_read *psti_storage_take_joined(struct psti_storage *storage, struct psti_read *leader,
                                            int64_t result);
-/* Carries the request out by system calls of this thread, and delivers all its reads. */
+/* Carries out a request by system calls of this thread, and delivers all its reads. */
 void psti_storage_execute_joined(struct psti_storage *storage, struct psti_read *leader,
                                  void *sink);
-/* Makes sure that a descriptor just opened is a regular file, blocking. *info: what fstat says. */
+/* Makes sure that a descriptor which was just opened is a regular file, and blocking. Sets *info to
+ * what fstat says. */
 struct stat;
 enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, struct stat *info,
                                       struct pst_error *err);
 void psti_storage_count_fallback(struct psti_storage *storage);
-/* Calls posix_fadvise. Counts a refusal. */
+/* Calls posix_fadvise. Counts a call that the kernel refuses. */
 void psti_storage_advise(struct psti_storage *storage, int fd, uint64_t offset, uint64_t nbytes,
                          int advice);
 
-/* Throttle (storage_pace.c). With `with_thread`, psti_storage_pace_hold may be used. */
+/* The throttle (storage_pace.c). psti_storage_pace_hold may be used only if it was opened with
+ * `with_thread`. */
 enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_seconds,
                                        unsigned n_at_once, bool with_thread,
                                        struct psti_storage_pace **out, struct pst_error *err);
 void psti_storage_pace_close(struct psti_storage_pace **pace);
-/* Grants `nbytes` to a read that begins at `now`. Returns the time before which they must not be
- * handed out. */
+/* Grants `nbytes` to a read that begins at `now`. Returns the time before which these bytes must
+ * not be handed out. */
 int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes);
 /* Calls read->done at read->engine.deadline_ns, in the throttle's thread. */
 void psti_storage_pace_hold(struct psti_storage_pace *pace, struct psti_read *read);
-/* Sleeps until that time, or until cancelled. */
+/* Sleeps until that time, or until the throttle is cancelled. */
 void psti_storage_pace_wait(struct psti_storage_pace *pace, int64_t until_ns);
 /* With `cancelled` true, releases held reads and sleeping threads, and holds no later ones until a
  * call with false. */
 void psti_storage_pace_cancel(struct psti_storage_pace *pace, bool cancelled);
-/* The next three are there without a throttle, too. */
-/* Bytes that a request takes: from the first read's start to the last one's end. */
+/* The next three functions also work without a throttle. */
+/* Returns the bytes that a request takes, from the start of its first read to the end of its last
+ * one. */
 uint64_t psti_storage_span(const struct psti_read *leader);
-/* Asks the throttle when the request may complete. owed_ns: by its accounting the request begins
- * that much later than now. */
+/* Sets when the throttle lets the request complete. By the throttle's accounting, the request
+ * begins owed_ns later than now. */
 void psti_storage_admit(struct psti_storage *storage, struct psti_read *read, int64_t owed_ns);
-/* Calls `done`, now or when the throttle allows it. The engine gives up `read`. */
+/* Calls `done`, now or when the throttle allows it. The engine must not use `read` afterwards. */
 void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read);
 
-/* Engines. A failed open leaves nothing behind. */
+/* These functions open the engines. After a failure there is nothing to close. */
 enum pst_status psti_storage_pool_open(struct psti_storage *storage, struct pst_error *err);
-/* With n_threads 0 io_uring is only tested; no engine is set. */
+/* With n_threads 0, it only tests io_uring and sets no engine. */
 enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst_error *err);
 
 #endif

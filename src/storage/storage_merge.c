@@ -15,10 +15,12 @@
 #include <errno.h>
 #include <fcntl.h>
 
-/* Most bytes of a request. Many such take little longer than one that is larger. */
+/* The most bytes of a request. Several requests of this size take little longer than one larger
+ * request. */
 #define REQUEST_NBYTES_MAX ((uint64_t)8 << 20)
 
-/* True if the read may share a request. O_DIRECT reads whole blocks into each buffer. */
+/* Returns whether the read may share a request with others. A read with O_DIRECT may not, because
+ * it reads whole blocks into its buffer. */
 static bool may_join(const struct psti_read *read)
 {
     return read->file != NULL && read->nbytes > 0 && read->file->memory == NULL &&
@@ -47,7 +49,8 @@ static void sift(struct psti_read **reads, size_t at, size_t n)
     reads[at] = read;
 }
 
-/* Heap sort by file and offset, or by place: without memory of its own, whatever the order was. */
+/* Sorts reads by file and offset, or by place. A heap sort needs no memory of its own, and is fast
+ * for every order that comes in. */
 void psti_storage_sort(struct psti_read **reads, size_t n)
 {
     for (size_t i = n / 2; i > 0; i--)
@@ -136,7 +139,7 @@ static void count(struct psti_storage *storage, const struct psti_read *leader, 
                               memory_order_relaxed);
 }
 
-/* Drops the pages of the whole request, or of those reads alone that ask for it. */
+/* Drops the pages of the whole request, or only of those reads that ask for it. */
 static void drop_pages(struct psti_storage *storage, const struct psti_read *leader)
 {
     bool all = storage->options.page_cache != PST_PAGE_CACHE_KEEP;

@@ -13,22 +13,23 @@
 #include "base/clock.h"
 #include "base/fail.h"
 
-/* The throttle is a token bucket. This is its capacity, as the time in which it fills up. A reader
- * that wakes up late finds the tokens of that time, so the mean rate is reached all the same. */
+/* The capacity of the token bucket, as the time in which it fills up. A reader that wakes up late
+ * finds the tokens of that time, so the mean rate is reached all the same. */
 #define BURST_NS 2000000
-/* Longest time that one read takes of the rate, in nanoseconds. It keeps sums far from overflow. */
+/* The longest time, in nanoseconds, that the rate makes one read take. The bound keeps sums far
+ * from overflow. */
 #define COST_MAX_NS ((double)(INT64_MAX / 16))
 
 struct psti_storage_pace {
-    double ns_per_byte; /* 0: no limit of the rate */
+    double ns_per_byte; /* 0: the rate has no limit */
     int64_t latency_ns;
-    unsigned n_lanes; /* requests at a time; 0: any number */
+    unsigned n_lanes; /* number of requests served at a time; 0: any number */
     pthread_mutex_t lock;
     pthread_cond_t changed;                         /* signals the throttle's thread */
-    pthread_cond_t released;                        /* signals sleeping threads: cancelled */
-    int64_t busy_until_ns;                          /* guarded by lock, as all below */
-    int64_t lanes_until_ns[PSTI_STORAGE_LANES_MAX]; /* each serves one request after another */
-    struct psti_read *head, *tail;                  /* by deadline, earliest first */
+    pthread_cond_t released;                        /* wakes sleeping threads: cancelled */
+    int64_t busy_until_ns;                          /* guarded by lock, as all members below */
+    int64_t lanes_until_ns[PSTI_STORAGE_LANES_MAX]; /* each lane's time of its last request */
+    struct psti_read *head, *tail;                  /* held reads, sorted by deadline */
     bool closed, cancelled;
     bool has_thread;
     pthread_t thread;
@@ -60,7 +61,7 @@ void psti_storage_pace_hold(struct psti_storage_pace *pace, struct psti_read *re
 {
     pthread_mutex_lock(&pace->lock);
     if (pace->tail != NULL && pace->tail->engine.deadline_ns <= read->engine.deadline_ns) {
-        /* Usually times are granted in order. */
+        /* Usually times are granted in ascending order, so the read goes to the end. */
         read->next = NULL;
         pace->tail->next = read;
         pace->tail = read;
@@ -101,7 +102,8 @@ void psti_storage_pace_cancel(struct psti_storage_pace *pace, bool cancelled)
     pthread_mutex_unlock(&pace->lock);
 }
 
-/* Takes the rate for that long, from `now` on or from when it is free. Returns the end. */
+/* Takes the time of nbytes from the rate, from `now` on or from when the rate is free. Returns the
+ * end of that time. */
 static int64_t take_rate(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes)
 {
     double cost = (double)nbytes * pace->ns_per_byte;
@@ -115,8 +117,8 @@ static int64_t take_rate(struct psti_storage_pace *pace, int64_t now, uint64_t n
     return now < pace->busy_until_ns ? pace->busy_until_ns : now;
 }
 
-/* The request waits for a lane, then for the latency, then for its bytes; the lane is its own until
- * then. */
+/* Takes a lane for a request. The request waits for the lane, then for the latency, then for its
+ * bytes; until then the lane serves no other. */
 static int64_t take_lane(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes)
 {
     int64_t *lane = pace->lanes_until_ns;

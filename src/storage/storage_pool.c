@@ -16,7 +16,7 @@ struct pool {
     struct psti_queue queue;
     unsigned n_started;
     unsigned char *sinks; /* PSTI_STORAGE_SINK bytes for each thread; NULL: nothing is merged */
-    atomic_uint n_sinks;  /* taken */
+    atomic_uint n_sinks;  /* number of sinks that threads have taken */
     pthread_t threads[];
 };
 
@@ -44,7 +44,7 @@ static void pool_submit(struct psti_storage *storage, struct psti_read **reads, 
         struct psti_read *read = reads[i];
         if (pool->n_started > 0) {
             (void)psti_queue_push(&pool->queue,
-                                  read); /* the queue is not closed while reads are submitted */
+                                  read); /* no read may be submitted once the queue is closed */
         } else {
             psti_storage_execute(storage, read);
             if (storage->pace != NULL)

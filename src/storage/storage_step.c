@@ -30,7 +30,7 @@ static const char *path_of(const struct psti_read *read)
     return read->file != NULL ? read->file->path : read->path;
 }
 
-/* Ends a read with that status. Returns false: there is no other stage. */
+/* Ends a read with that status. Returns false, as there is no further stage. */
 static bool ends_with(struct psti_read *read, enum pst_status status)
 {
     read->status = status;
@@ -46,7 +46,7 @@ static bool fail_truncated(struct psti_read *read, size_t n_got)
                            read->nbytes));
 }
 
-/* Plans the range to request, from its start, through engine.fd. */
+/* Plans which range to request from the start, through engine.fd. */
 static void plan(struct psti_read *read)
 {
     struct psti_read_engine *e = &read->engine;
@@ -62,7 +62,7 @@ static void plan(struct psti_read *read)
     e->again = false;
 }
 
-/* Copies bytes that are in memory already. */
+/* Copies bytes of a file that is in memory. */
 static bool copy(struct psti_read *read)
 {
     const struct psti_file *file = read->file;

@@ -26,19 +26,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Most reads in the kernel at a time; more wait in the list. */
+/* The most reads that the kernel has at a time; others wait in the list. */
 #define N_ENTRIES_MAX 1024u
-/* Pause before a call is tried again for which the kernel had no memory, and between looks at a
- * broken ring. */
+/* Pause before a call for which the kernel had no memory is tried again, and between two checks of
+ * a broken ring. */
 #define RETRY_NS 1000000
-/* Most requests of several reads in the kernel at a time: their vectors must stay there. */
+/* The most requests of several reads that the kernel has at a time. Their vectors must stay valid
+ * meanwhile. */
 #define N_VECTORS_MAX 32u
 
 struct list {
     struct psti_read *head, *tail;
 };
 
-/* Vectors of one request of several reads. */
+/* The vectors of one request of several reads. */
 struct vectors {
     struct vectors *next;
     struct iovec parts[PSTI_STORAGE_VECTORS_MAX];
@@ -46,20 +47,20 @@ struct vectors {
 
 struct uring {
     struct psti_storage *storage;
-    struct io_uring ring; /* used by the thread alone, as are all up to `broken` */
-    struct list waiting;  /* taken over, not yet started */
+    struct io_uring ring; /* only the ring's thread uses this and the members up to `broken` */
+    struct list waiting;  /* reads that the thread has taken over but not started */
     unsigned n_entries, n_started;
-    unsigned n_paths;    /* started reads by path: each may have a file open */
-    unsigned paths_max;  /* most of them: fewer after the process had no descriptor left */
-    uint64_t wake_count; /* destination of the eventfd's read */
+    unsigned n_paths;    /* number of started reads by path, each of which may have a file open */
+    unsigned paths_max;  /* limit of n_paths; it falls when the process has no descriptor left */
+    uint64_t wake_count; /* the eventfd is read to here */
     bool wake_armed, broken;
     struct vectors *all_vectors, *free_vectors; /* NULL: no reads are merged; none is free */
-    unsigned char *sink;                        /* all gaps are read to the same place */
+    unsigned char *sink;                        /* gaps of all requests are read to this memory */
     int wake_fd;
     pthread_t thread;
     pthread_mutex_t lock;
-    struct list submitted; /* the lock guards it and the next two */
-    bool awake;            /* the thread will look at `submitted` before it sleeps */
+    struct list submitted; /* the lock guards this and the next two members */
+    bool awake;            /* true if the thread will look at `submitted` before it sleeps */
     bool closing;
 };
 
@@ -84,7 +85,7 @@ static struct psti_read *list_pop(struct list *list)
     return read;
 }
 
-/* Puts the reads of `first`, of which there is one at least, before those of `list`. */
+/* Puts the reads of `first`, at least one, before those of `list`. */
 static void list_prepend(struct list *list, const struct list *first)
 {
     first->tail->next = list->head;
@@ -106,7 +107,8 @@ static void uring_submit(struct psti_storage *storage, struct psti_read **reads,
         (void)eventfd_write(u->wake_fd, 1);
 }
 
-/* The kernel has done with a request of several reads, or it never got it. */
+/* Frees the vectors of a request of several reads, when the kernel has done with it or never got
+ * it. */
 static void free_vectors(struct uring *u, struct psti_read *leader)
 {
     struct vectors *vectors = leader->engine.vectors;
@@ -114,7 +116,7 @@ static void free_vectors(struct uring *u, struct psti_read *leader)
     u->free_vectors = vectors;
 }
 
-/* Enters a request of several reads into the ring. Vectors are free. */
+/* Enters a request of several reads into the ring. There must be free vectors. */
 static void start_joined(struct uring *u, struct psti_read *leader)
 {
     struct io_uring_sqe *sqe = u->broken ? NULL : io_uring_get_sqe(&u->ring);
@@ -132,7 +134,8 @@ static void start_joined(struct uring *u, struct psti_read *leader)
     io_uring_sqe_set_data(sqe, leader);
 }
 
-/* Reads that did not come whole with others wait for a turn of their own, before all others. */
+/* Takes the result of a request of several reads. Reads that were not read whole are put before all
+ * others in the list, to be read alone. */
 static void take_joined(struct uring *u, struct psti_read *leader, int result)
 {
     struct list again = {NULL, NULL};
@@ -148,7 +151,7 @@ static void take_joined(struct uring *u, struct psti_read *leader, int result)
         list_prepend(&u->waiting, &again);
 }
 
-/* The read is finished. */
+/* Delivers a read that is finished. */
 static void deliver(struct uring *u, struct psti_read *read)
 {
     if (read->file == NULL) {
@@ -158,7 +161,8 @@ static void deliver(struct uring *u, struct psti_read *read)
     psti_storage_deliver(u->storage, read);
 }
 
-/* Enters the next step of `read` into the ring; the reads of a broken ring are done here. */
+/* Enters the next step of `read` into the ring. If the ring is broken, it carries the read out
+ * here. */
 static void start_step(struct uring *u, struct psti_read *read)
 {
     struct psti_read_engine *e = &read->engine;
@@ -180,7 +184,7 @@ static void start_step(struct uring *u, struct psti_read *read)
     io_uring_sqe_set_data(sqe, read);
 }
 
-/* True if the first read that waits can be started now. */
+/* Returns whether the first read in the list can be started now. */
 static bool can_start(const struct uring *u)
 {
     const struct psti_read *read = u->waiting.head;
@@ -205,8 +209,9 @@ static void start_next(struct uring *u)
     }
 }
 
-/* True if a file cannot be opened because the process, or the system, has no descriptor left, while
- * other reads have files open. Then the read begins again when one of them has ended. */
+/* Returns true if a file cannot be opened because the process, or the system, has no descriptor
+ * left, while other reads have files open. The read then begins again when one of these has
+ * ended. */
 static bool waits_for_descriptor(struct uring *u, struct psti_read *read, int result)
 {
     if ((result != -EMFILE && result != -ENFILE) || u->n_paths < 2)
@@ -252,7 +257,8 @@ static void take_all(struct uring *u)
     }
 }
 
-/* Says why other calls read from now on, to who asks for the kind in use. Called once. */
+/* Stores the reason why other calls read from now on, for callers who ask for the kind in use.
+ * Called once. */
 static void note_break(struct psti_storage *storage, int os_error)
 {
     snprintf(storage->broken_reason, sizeof storage->broken_reason,
@@ -260,8 +266,8 @@ static void note_break(struct psti_storage *storage, int os_error)
     atomic_store(&storage->n_fallback_uring, 1);
 }
 
-/* The kernel accepts no more entries. Those that it has not seen are carried out here, and all
- * later ones. */
+/* Gives the ring up, because the kernel accepts no more entries. Entries that the kernel has not
+ * seen, and all later reads, are carried out here. */
 static void give_up(struct uring *u, int error)
 {
     psti_log(PST_LOG_WARNING, "storage", "io_uring failed (%s); reading without it from now on",
@@ -300,7 +306,8 @@ static void enter(struct uring *u, bool wait)
         give_up(u, -result);
 }
 
-/* Without a ring to wait in, looks now and then for completions that the kernel still owes. */
+/* Without a ring to wait in, checks from time to time for completions that the kernel still
+ * owes. */
 static void wait_broken(struct uring *u)
 {
     eventfd_t count;
@@ -314,13 +321,13 @@ static void arm_wake(struct uring *u)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
     if (sqe == NULL)
-        return; /* existing entries go to the kernel first */
+        return; /* the kernel must take the existing entries first */
     io_uring_prep_read(sqe, u->wake_fd, &u->wake_count, sizeof u->wake_count, 0);
     io_uring_sqe_set_data(sqe, NULL);
     u->wake_armed = true;
 }
 
-/* Takes over the submitted reads. False: the ring is closed and nothing is left to do. */
+/* Takes over the submitted reads. Returns false if the ring is closed and nothing is left to do. */
 static bool take_submitted(struct uring *u, bool *any)
 {
     pthread_mutex_lock(&u->lock);
@@ -384,8 +391,8 @@ static enum pst_status unsupported(struct pst_error *err, const char *what, int 
     return PST_ERROR_UNSUPPORTED;
 }
 
-/* Tests if the ring can do what is needed. Filters may allow the set-up and forbid the entry, so
- * one entry is tried. */
+/* Tests whether the ring can do what is needed. A filter of system calls may allow the set-up but
+ * not entering the ring, so one entry is tried. */
 static enum pst_status try_ring(struct io_uring *ring, struct pst_error *err)
 {
     union {
@@ -414,7 +421,7 @@ static enum pst_status try_ring(struct io_uring *ring, struct pst_error *err)
     return PST_OK;
 }
 
-/* Memory for requests of several reads. */
+/* Allocates the memory for requests of several reads. */
 static enum pst_status open_vectors(struct uring *u, struct pst_error *err)
 {
     u->all_vectors = psti_calloc(N_VECTORS_MAX, sizeof *u->all_vectors);
@@ -447,7 +454,7 @@ enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst
     }
     status = try_ring(&u->ring, err);
     if (status != PST_OK || storage->options.n_threads == 0)
-        goto fail_wake; /* without a thread the ring was only to be tested */
+        goto fail_wake; /* without a thread, the ring was only tested */
     if (storage->options.gap_nbytes > 0) {
         status = open_vectors(u, err);
         if (status != PST_OK)
