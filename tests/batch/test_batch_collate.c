@@ -43,7 +43,8 @@ static void give_back(struct psti_pool *pool, pst_batch *batch)
     pthread_mutex_unlock(psti_batch_pool_lock(pool));
 }
 
-/* Row r has counts[r] boxes and an image of 2 x (1 + r) x (2 + r), which count up from 1000 r. */
+/* Fills three rows. Row r has counts[r] boxes and an image of 2 x (1 + r) x (2 + r), whose values
+ * count up from 1000 r. */
 static void fill(pst_batch *batch, const int64_t counts[3])
 {
     enum pst_status status;

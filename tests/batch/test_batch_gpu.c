@@ -199,7 +199,7 @@ static void test_life(void **state)
     assert_int_equal(gpu.n_left, 4);
 }
 
-/* Slots in host memory that somebody else makes. */
+/* The maker of slots in host memory. */
 struct host {
     int n_made, n_unmade, n_left, n_closed, n_plain, n_waits;
     bool usable, busy;
@@ -288,7 +288,8 @@ static void test_memory_of_somebody_else(void **state)
     assert_int_equal(host.n_closed, 1);
 }
 
-/* Slots by the number of their place in `host.places`; the one after the last is first. */
+/* The maker of slots that orders them by the number of their place in `host.places`; the one after
+ * the last comes first. */
 struct ordered {
     struct host host;
     void *places[4];

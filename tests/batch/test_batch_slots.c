@@ -197,7 +197,8 @@ static void test_budget(void **state)
     psti_batch_pool_close(&pool);
 }
 
-/* Rows of their own count too; a row without room is refused and the others stay. */
+/* Rows with memory of their own count towards the budget, too. A row for which there is no room is
+ * refused, and the others stay. */
 static void test_rows_count(void **state)
 {
     (void)state;

@@ -9,7 +9,8 @@
 
 static bool good(const char *text)
 {
-    /* A copy of exactly its length, so that a sanitizer detects over-reads. */
+    /* The text is copied to memory of exactly its length, so that a sanitizer detects
+     * over-reads. */
     size_t n = strlen(text);
     char *copy = malloc(n + 1);
     memcpy(copy, text, n);

@@ -206,7 +206,7 @@ static void test_exact(void **state)
     }
 }
 
-/* Equal weights: each source in turn, the lower number first. */
+/* With equal weights the sources take turns, the lower number first. */
 static void test_ties(void **state)
 {
     uint64_t counts[7], wholes[7];
@@ -274,7 +274,7 @@ static void test_endless(void **state)
     psti_order_close(&order);
 }
 
-/* A subset: the samples that are in it, and its order where nothing is shuffled. */
+/* A subset has only its own samples and, where nothing is shuffled, its own order. */
 static void test_subset(void **state)
 {
     struct mix mix = mix_of(3, (uint64_t[]){10, 10, 10}, (uint64_t[]){2, 1, 1});
@@ -605,7 +605,7 @@ static void test_changes_refused(void **state)
     psti_order_close(&order);
 }
 
-/* Numbers that all machines and releases give. */
+/* Numbers that must be the same on all machines and in all releases. */
 static void test_golden(void **state)
 {
     struct mix mix = mix_of(3, (uint64_t[]){100, 20, 5}, (uint64_t[]){5, 2, 1});
@@ -671,7 +671,7 @@ static void test_refusals(void **state)
     assert_refused(&good, options, PST_SOURCE_STOP_ALL, "not possible with repeats");
 }
 
-/* All that decides about the samples is in the hash. */
+/* The hash covers all that decides which samples an order gives. */
 static void test_hash(void **state)
 {
     const struct mix mix = mix_of(2, (uint64_t[]){40, 40}, (uint64_t[]){1, 2});

@@ -38,7 +38,8 @@ static float sound_at(uint64_t i, uint32_t c)
     return (float)(0.5 * sin(0.01 * (double)i * (1 + c)) + 0.2 * sin(0.9 * (double)i));
 }
 
-/* Runs a chain for one sample; out has room. Returns the status; *draw says what was made. */
+/* Runs a chain for one sample. `out` has room for the result. Returns the status; *draw describes
+ * the result. */
 static enum pst_status run(const struct pst_audio_op *ops, size_t n_ops, uint64_t sample,
                            uint64_t length, struct psti_sound_draw *draw, float *out,
                            struct pst_error *err)
@@ -68,7 +69,8 @@ static enum pst_status run(const struct pst_audio_op *ops, size_t n_ops, uint64_
     return status;
 }
 
-/* A clip behind a resampler needs little of the source, and equals that part of the whole. */
+/* A clip after a resampler needs only a part of the source, and equals that part of the resampled
+ * whole. */
 static void parts(void **state)
 {
     enum { CLIP = 700 };
@@ -121,7 +123,7 @@ static void short_sounds(void **state)
                                        : rule == PST_AUDIO_SHORT_REPEAT
                                            ? sound_at((uint64_t)i % 20, 0)
                                            : 0));
-            assert_int_equal(run(&op, 1, 1, 0, &draw, out, &err), PST_OK); /* an empty one */
+            assert_int_equal(run(&op, 1, 1, 0, &draw, out, &err), PST_OK); /* 0 samples */
             assert_true(out[0] == 0 && out[2 * 50 - 1] == 0);
         }
     struct pst_audio_op pad = clip_of(PST_AUDIO_OP_PAD_TO, 30, PST_AUDIO_SHORT_PAD);
@@ -161,7 +163,8 @@ static void draws(void **state)
     assert_true(places > 5 && places < 45);
 }
 
-/* The noise has the ratio that is asked for, mean 0, and differs between samples and channels. */
+/* The noise has the ratio to the signal that the operation asks for, mean 0, and differs between
+ * samples and channels. */
 static void noises(void **state)
 {
     enum { N = 20000 };
@@ -184,7 +187,7 @@ static void noises(void **state)
     }
     assert_true(fabs(10 * log10(signal / power) - 6) < 1e-3);
     assert_true(fabs(sum / N) < 0.02 * sqrt(power / N) * 2);
-    assert_true(fabs(fourth / N / (power / N) / (power / N) - 3) < 0.2); /* as of a normal one */
+    assert_true(fabs(fourth / N / (power / N) / (power / N) - 3) < 0.2); /* as of normal numbers */
     assert_true(fabs(across / power) < 0.05);
     free(out);
     free(other);
@@ -249,11 +252,11 @@ static void refusals(void **state)
     struct pst_audio_op twice[2] = {mel[0], mel[0]};
     assert_int_equal(psti_sound_chain_open(twice, 2, PST_DTYPE_F32, &chain, &err),
                      PST_ERROR_ARGUMENT);
-    struct pst_audio_op odd = resample_to(9999991); /* a prime: too large a table */
+    struct pst_audio_op odd = resample_to(9999991); /* a prime rate: the table would be too large */
     assert_int_equal(run(&odd, 1, 0, LENGTH, &draw, out, &err), PST_ERROR_UNSUPPORTED);
 }
 
-/* What is known of all results, before any sample is. */
+/* Checks the dimensions that a chain states before it gets a sample. */
 static void shapes(void **state)
 {
     (void)state;

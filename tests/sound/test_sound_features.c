@@ -21,7 +21,7 @@ static struct pst_audio_op op_of(enum pst_audio_op_kind kind)
     return op;
 }
 
-/* Runs a chain over interleaved samples in `scratch`. */
+/* Runs a chain on interleaved samples, with the run `scratch`. */
 static enum pst_status run_in(struct psti_sound_run *scratch, const struct pst_audio_op *ops,
                               size_t n_ops, enum pst_dtype dtype, struct psti_sound_part source,
                               const float *in, struct psti_sound_draw *draw, void *out,
@@ -96,7 +96,7 @@ static double window_at(const struct pst_audio_op *o, uint32_t i)
     }
 }
 
-/* One value of a spectrogram, by the sum that defines it. */
+/* Returns one value of a spectrogram, computed by the sum that defines it. */
 static double bin_of(const float *x, int64_t n, const struct pst_audio_op *o, uint32_t k,
                      uint64_t frame)
 {
@@ -152,7 +152,8 @@ static double mel_of(double hz, enum pst_audio_mel_scale scale)
     return hz < 1000 ? hz * 3 / 200 : 15 + 27 * log(hz / 1000) / log(6.4);
 }
 
-/* Weight of a frequency in band m: a triangle over three edges that are evenly spaced in mel. */
+/* Returns the weight of a frequency in band m: a triangle over three edges that are evenly spaced
+ * in mel. */
 static double weight_of(const struct pst_audio_op *o, uint32_t m, double hz)
 {
     double low = mel_of(o->f_min, o->mel_scale), high = mel_of(o->f_max, o->mel_scale);
@@ -260,7 +261,8 @@ static void scales_and_cosines(void **state)
     }
 }
 
-/* The mean of 1, 2 and 3 channels, first in the chain and behind what keeps it from moving. */
+/* Tests the mean of 1, 2 and 3 channels: as the first operation, and after operations before which
+ * it cannot be moved. */
 static void means_of_channels(void **state)
 {
     (void)state;
@@ -285,15 +287,15 @@ static void means_of_channels(void **state)
         }
 }
 
-/* Value of a finite half-precision number without its sign. */
+/* Returns the value of a finite half-precision number without its sign. */
 static double value_of_half(uint32_t half)
 {
     uint32_t exponent = half >> 10, fraction = half & 0x3ff;
     return exponent == 0 ? ldexp(fraction, -24) : ldexp(fraction + 1024, (int)exponent - 25);
 }
 
-/* Every half-precision number becomes itself, what lies between two the nearer one, and what lies
- * in the middle the even one. */
+/* Every half-precision number stays as it is, a number between two becomes the nearer one, and one
+ * in the middle becomes the even one. */
 static void half_precision(void **state)
 {
     enum { FINITE = 0x7c00, EACH = 4 };
@@ -340,7 +342,7 @@ static void assert_refused(const struct pst_audio_op *ops, size_t n_ops, const c
         fail_msg("\"%s\" is not in: %s", says, err.text);
 }
 
-/* Each member beyond its range, one at a time. */
+/* Sets one member beyond its range and expects a refusal. */
 #define REFUSED(kind_, member, value_, says)                                                       \
     do {                                                                                           \
         struct pst_audio_op op_ = op_of(kind_);                                                    \
@@ -426,7 +428,7 @@ static void operations_at_wrong_places(void **state)
     }
 }
 
-/* Sounds that a chain cannot be applied to; nothing is allocated for them. */
+/* Sounds to which a chain cannot be applied are refused, and nothing is allocated for them. */
 static void sounds_beyond_the_limits(void **state)
 {
     (void)state;
