@@ -18,7 +18,7 @@
     X(pst_image_info, 20) \
     X(pst_decode_options, 32) \
     X(pst_op, 472) \
-    X(pst_mix, 20) \
+    X(pst_mix, 48) \
     X(pst_batch_mix, 28) \
     X(pst_audio_op, 124) \
     X(pst_audio_info, 40) \
