@@ -16,6 +16,7 @@ import penstock as ps
 from conftest import encoded, needs_highs, picture
 from penstock import transforms as T
 from penstock.loading import plan_file, table
+from penstock.planning import ways
 from penstock.report import Report
 
 N, CORES, NBYTES = 1000, 2.0, 100_000
@@ -98,7 +99,7 @@ def test_cores_that_are_not_short_are_not_spared() -> None:
 @needs_highs()
 def test_several_ranks_share_the_host_cache() -> None:
     found = planned(90, subject={"ranks": 2}).data["loader"]
-    assert found["cache"] == "host" and found["cache_form"] == "pli-jpeg" and "cache_recode" not in found
+    assert found["cache"] == "host" and found["cache_form"] == "pli-jpeg" and found["cache_recode"] == "idle"
 
 
 @needs_highs()
@@ -165,7 +166,7 @@ def test_idle_workers_of_a_planned_loader(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"num_workers": 0}, {"cache": "host"}, {"cache": None}, {"cache_form": "stored"}, {"fleet": "127.0.0.1:1"},
+    [{"num_workers": 0}, {"cache": None}, {"cache_form": "stored"}, {"fleet": "127.0.0.1:1"},
      {"cache_resolution": "training"}],
 )  # fmt: skip
 def test_what_the_user_gives_rules_a_planned_wish_out(folder: Path, given: dict[str, Any]) -> None:
@@ -201,3 +202,12 @@ def test_wrong_files(tmp_path: Path, change: dict[str, Any], words: str) -> None
     path.write_text(json.dumps({**made_plan(), **change}))
     with pytest.raises(ps.errors.ArgumentError, match=words):
         ps.Plan.load(path)
+
+
+@pytest.mark.parametrize(
+    ("per_draw", "epochs", "misses"), [(1, 10, 0.1), (20, 10, 1.0), (0.1, 2, 0.05), (1, 1, 1.0), (0.5, 1, 0.5)]
+)
+def test_first_draws_of_samples(per_draw: float, epochs: int, misses: float) -> None:
+    """Of samples that an epoch draws 1 / per_draw times, so many draws are the first ones of a training."""
+    assert ways.Limits(epochs=epochs).misses(per_draw) == pytest.approx(misses)
+    assert ways.Limits().misses(per_draw) == 0

@@ -168,8 +168,9 @@ enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,
  * What is checked: the PLI has the frame, and all of the coefficients, that the reader has found.
  * The caller compares pixels with libjpeg-turbo's. *is_exact: some rows are enough, for what a
  * decoder takes from the headers, such as the colour space. For then the JPEG is one regular
- * sequential scan, of which no decoder has anything to guess, and its coefficients are so small
- * that the kernels of libjpeg-turbo, and PLI's, agree on the samples. Else all pixels are compared.
+ * sequential scan, of which no decoder has anything to guess, no chroma is subsampled, and its
+ * coefficients are so small that the kernels of libjpeg-turbo, and PLI's, agree on the samples.
+ * Else all pixels are compared.
  * saturates: libjpeg-turbo's kernels do so with large samples, which allows larger coefficients. */
 enum pst_status psti_pli_keep_pixels(struct psti_pli_keep *keep, const void *jpeg,
                                      size_t jpeg_nbytes, bool saturates, void *pli, size_t capacity,

@@ -149,6 +149,7 @@ static void leave(struct psti_session *session, uint32_t i_set, bool is_lost)
                  "%s: no item is re-coded later any more, because a client was dropped that may "
                  "still read the items",
                  set->wanted.dataset.path);
+        readmit(set);
         finish_parked(set);
     }
     bool is_asked = client->rounds & bit_of(i_set);

@@ -409,7 +409,8 @@ static enum pst_status play_column(struct playing *playing, struct cursor *curso
     column.is_unseen = get_bool(cursor);
     uint32_t answer = get_u32(cursor), recorded = get_u32(cursor), type = get_u32(cursor), i_field;
     bool was_taken = answer == PST_OK && recorded != PSTI_COLUMN_LEFT_OUT;
-    if (!is_done(cursor) || (was_taken && recorded >= PST_MAX_FIELDS))
+    bool is_known = column.type >= PST_FIELD_IMAGE && column.type <= PST_FIELD_ARRAY;
+    if (!is_done(cursor) || !is_known || (was_taken && recorded >= PST_MAX_FIELDS))
         return corrupt(record, "has an impossible column", err);
     enum pst_status status = psti_containers_columns_add(playing->columns, &column, &i_field, err);
     if (status == PST_ERROR_MEMORY)
@@ -465,6 +466,8 @@ static void get_value(const struct psti_walk_record *record, struct cursor *curs
     value->i_field = is_known ? record->of_field[i_field] : 0;
     cursor->is_bad |= !is_known || (value->bytes != NULL && nbytes != value->nbytes) ||
                       (value->is_in_page && i_page >= record->n_pages);
+    if (value->bytes == NULL && !value->is_in_page && value->coding == PSTI_CODING_STORED)
+        cursor->is_bad |= value->decoded_nbytes != 0 && value->nbytes != value->decoded_nbytes;
     if (value->bytes == NULL && !value->is_in_page && value->nbytes > 0)
         cursor->is_bad |= !psti_range_fits(value->offset, value->nbytes, record->head.file_nbytes);
 }

@@ -364,7 +364,9 @@ static enum pst_status convert_pixels(struct psti_pli_keep *keep, const void *jp
                                           err);
     if (status != PST_OK)
         return status;
-    *is_exact = is_regular && !is_beyond(&frame, coefs, saturates ? SATURATING_SUM_MAX : SUM_MAX);
+    /* How chroma is upsampled depends on the libjpeg-turbo that is here. */
+    *is_exact = is_regular && frame.h == 1 && frame.v == 1 &&
+                !is_beyond(&frame, coefs, saturates ? SATURATING_SUM_MAX : SUM_MAX);
     const uint64_t hash = hash_coefs(&frame, coefs);
     const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
         coefs[0], frame.n_components > 1 ? coefs[1] : NULL,

@@ -10,6 +10,7 @@ from ..base.public import public
 from ..data import pack as _pack
 from ..data.dataset import Dataset
 from ..data.pack_report import IndexReport, PackReport, VerifyReport, joined
+from ..errors import ArgumentError
 from .rays import ray
 
 __all__ = ["index", "pack", "repack", "verify"]
@@ -75,6 +76,9 @@ def index(
 
     Returns what the merge reports.
     """
+    for name in ("part", "merge", "check"):
+        if name in options:
+            raise ArgumentError(f"{name} is not for penstock.ray.index: tasks make parts, and the call merges them")
     path = os.path.abspath(path)
     _run(_indexed, parts or _tasks(), {**(ray_remote_args or {}), "max_retries": max_retries}, path, options)
     return _pack.index(path, merge=True, **options)

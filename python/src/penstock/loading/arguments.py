@@ -76,7 +76,7 @@ class CacheUse:
         form: the form in which the cache keeps images that are decoded. "stored": the stored bytes. "pli-jpeg":
             a JPEG is re-coded as pli-jpeg when it is admitted, by the worker that has just decoded it. It takes less
             of the cache, and each later decode is faster. The batches are the same to the bit. The first epoch takes
-            longer: with RandomResizedCrop(224) of ImageNet photographs three to four times the processor time. Each
+            longer: with RandomResizedCrop(224) of ImageNet photographs about four times the processor time. Each
             worker has the same part of an eighth of ``host_memory`` for re-coding, at most 64 MiB. JPEGs that need
             more, that pli-jpeg does not take, or that it does not make smaller are kept as they are stored;
             ``stats()["cache"]["not_recoded"]`` counts them. ``Decoding.scaled`` has no effect on re-coded images, as on
@@ -107,7 +107,7 @@ class CacheUse:
             bit, whatever was re-coded before. The cache keeps 1/32 of its bytes as room for it.
             ``stats()["cache"]`` counts in ``to_recode`` the items that still wait. Only with a cache, at least one
             worker, a ``form`` other than "stored" and ``resolution`` "full", and without a fleet; of a mixture only
-            with the host cache.
+            with the host cache. A ``plan`` says "idle" where it can be done.
     """
 
     cache: _cache.Cache | int | str | None = "auto"

@@ -125,7 +125,8 @@ def _may_wait(found: Mapping[str, Any]) -> bool:
     keeps_whole = found["cache_form"] != "stored" and found["cache_resolution"] == "full"
     is_mixture = getattr(found["dataset"], "kind", "") == "mixture"
     has_fleet = fleet.is_wanted(found["fleet"], found["storage"] == "memory")
-    return cache.is_own(found["cache"]) and keeps_whole and found["num_workers"] != 0 and not is_mixture and not has_fleet
+    has_cache = found["cache"] == "host" or (cache.is_own(found["cache"]) and not is_mixture)
+    return has_cache and keeps_whole and found["num_workers"] != 0 and not has_fleet
 
 
 def loader_options(plan: Mapping[str, Any]) -> dict[str, Any]:

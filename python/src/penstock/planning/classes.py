@@ -47,6 +47,7 @@ class Class:
         held: the same of the forms that a cache may keep; empty: those of `forms`.
         kept: of a sample that a cache keeps at the training size, by the cache's form.
         small, small_sd: mean and deviation of the pixels after the Resize that the transforms begin with; 0: not known.
+        per_draw: stored samples over `samples`: 1, but where a mixture draws some of them more or less often than once an epoch.
     """
 
     form: str
@@ -60,6 +61,7 @@ class Class:
     kept: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     small: float = 0.0
     small_sd: float = 0.0
+    per_draw: float = 1.0
 
     @property
     def stored(self) -> str:

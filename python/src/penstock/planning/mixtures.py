@@ -32,11 +32,9 @@ class Drawn(Class):
 
     Attributes:
         samples: draws of them in an epoch.
-        per_draw: how many there are, over `samples`.
         sources: names of the data sets that they are of.
     """
 
-    per_draw: float = 1.0
     sources: tuple[str, ...] = ()
 
 
@@ -64,7 +62,7 @@ def survey(loader: Loader, image: str, seconds: float, side: int, notes: list[st
             part.numbers = [int(positions[i]) for i in part.numbers]
             members = {field.name: getattr(part, field.name) for field in fields(Class)}
             samples = max(1, round(rate * part.samples))
-            found.append(Drawn(**{**members, "samples": samples}, per_draw=part.samples / samples, sources=names))
+            found.append(Drawn(**{**members, "samples": samples, "per_draw": part.samples / samples}, sources=names))
     return sorted(found, key=lambda part: -part.samples)
 
 

@@ -633,10 +633,11 @@ def _loader_section(
     found: dict[str, Any] = {**chosen, "cache": None, "cache_form": "stored"}
     if any(way.cache_form for _, way in parts):
         is_host = _ways.consumers(subject) > 1
-        found.update(_ways.of_cache(solution.cache_form), **recoding.loader_options(solution, is_host))
+        found.update(_ways.of_cache(solution.cache_form), **recoding.loader_options(solution, is_host, "sources" in subject))
         is_idle = found.get("cache_recode") == "idle"
         needed = sum(p * whole * recoding.room_of(way, is_idle) for p, way in parts if way.cache_form)
-        room = int(min(limits.cache_nbytes, 1.02 * needed + 72 * whole + (1 << 20)))
+        entries = sum(part.samples * part.per_draw for part in classes)
+        room = int(min(limits.cache_nbytes, 1.02 * needed + 72 * entries + (1 << 20)))
         found.update(cache="host" if is_host else room, cache_nbytes=room)
     if any(way.place == "gpu" for way in solution.ways):
         found["decode"] = "gpu" if on_gpu > 1e-6 else "cpu"

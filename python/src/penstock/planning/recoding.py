@@ -12,10 +12,11 @@ from . import ways as _ways
 from .classes import Class
 
 
-def loader_options(solution: _ways.Solution, is_host: bool) -> dict[str, str]:
-    """Returns when a Loader with the plan's cache re-codes. Idle workers do it where the cache is one of the process and keeps
-    whole images; else it is done when they are admitted, which is the default."""
-    return {"cache_recode": "idle"} if is_whole(solution.cache_form) and not is_host else {}
+def loader_options(solution: _ways.Solution, is_host: bool, is_mixture: bool) -> dict[str, str]:
+    """Returns when a Loader with the plan's cache re-codes. It is done for idle workers where the cache keeps whole images, but of
+    a mixture only in the host cache; else when images are admitted, which is the default."""
+    may_wait = is_whole(solution.cache_form) and (is_host or not is_mixture)
+    return {"cache_recode": "idle"} if may_wait else {}
 
 
 def is_whole(cache_form: str) -> bool:
@@ -54,13 +55,15 @@ def _row(solution: _ways.Solution, classes: Sequence[Class], cache_form: str) ->
 
 
 def _parts(solution: _ways.Solution, classes: Sequence[Class], cache_form: str) -> Iterator[tuple[float, float, float]]:
-    """Yields samples that the form is for: how many, the CPU seconds of re-coding one, and those that a hit saves then."""
+    """Yields samples that the form is for: how many, the CPU seconds of re-coding one, and those that its hits save in an epoch."""
     for way, share in solution.used():
         part = classes[way.i_class]
         kept = _ways.kept_costs(part, way.form, way.place, cache_form)
         if kept is not None:
             stored = part.forms[way.form][way.place]
-            yield part.samples * share, _ways.recoding(part, kept, cache_form), _ways.hit_of(stored) - _ways.hit_of(kept)
+            once = _ways.recoding(part, kept, cache_form) / part.per_draw
+            saved = (_ways.hit_of(stored) - _ways.hit_of(kept)) / part.per_draw  # in an epoch, by all draws of a sample
+            yield part.samples * part.per_draw * share, once, saved
 
 
 def text(data: Mapping[str, Any]) -> Iterator[str]:

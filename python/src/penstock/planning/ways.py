@@ -94,8 +94,13 @@ class Limits:
 
     @property
     def has_cache(self) -> bool:
-        """Whether a cache may be of use: the only epoch of a training reads all of its data."""
-        return self.cache_nbytes > 0 and self.epochs != 1
+        """Whether there is memory for a cache."""
+        return self.cache_nbytes > 0
+
+    def misses(self, per_draw: float) -> float:
+        """Returns the part of a training's draws that find no item in a cache with room for all, because they are the first ones of
+        their samples. per_draw: of :class:`Class`. 1: a cache is of no use, as in the only epoch of a training without weights."""
+        return min(1.0, per_draw / self.epochs) if self.epochs else 0.0
 
 
 @dataclass
@@ -160,9 +165,11 @@ def ways_of(classes: Sequence[Class], report: Mapping[str, Any], limits: Limits,
                 if place == "gpu" and gpu_free(report) <= 0:
                     continue
                 found.append(_way(report, classes, i, form, place, costs))
-                kept = kept_costs(part, form, place, cache_form) if cache_form and limits.has_cache else None
+                is_of_use = limits.has_cache and limits.misses(part.per_draw) < 1
+                kept = kept_costs(part, form, place, cache_form) if cache_form and is_of_use else None
                 if kept is not None:
-                    found.append(_cached(report, found[-1], kept, cache_form, recoding(part, kept, cache_form), limits.epochs))
+                    found.append(_cached(report, found[-1], kept, cache_form, recoding(part, kept, cache_form),
+                                         limits.misses(part.per_draw), part.per_draw))  # fmt: skip
     return found
 
 
@@ -239,25 +246,30 @@ def recoding(part: Class, kept: Mapping[str, float], cache_form: str) -> float:
 
 
 def _cached(
-    report: Mapping[str, Any], way: Way, costs: Mapping[str, float], cache_form: str, recode_seconds: float, epochs: int
-) -> Way:
-    """Returns the way with a cache. Its demands are the means of all epochs: the first one reads, prepares and re-codes."""
-    speed, first = report["machine"].get("core_speed", 1.0), 1 / epochs if epochs else 0.0
+    report: Mapping[str, Any], way: Way, costs: Mapping[str, float], cache_form: str, recode_seconds: float, misses: float,
+    per_draw: float,
+) -> Way:  # fmt: skip
+    """Returns the way with a cache. Its demands are the means of a training's draws: `misses` of them read, prepare and re-code.
+
+    recode_seconds: of a draw's part of a sample, as all costs of what a sample has once (planning/mixtures.py).
+    """
+    speed = report["machine"].get("core_speed", 1.0)
+    recoded = recode_seconds * misses / per_draw
     hit = hit_of(costs)
     later = {
         "cores": hit / speed / _once(report) + _taken(report) / speed,
         "link": costs.get("link_nbytes", 0.0),
         "gpu": costs.get("gpu_seconds", 0.0),
     }
-    filling = {**way.demands, "cores": way.demands["cores"] + recode_seconds / speed / _once(report)}
-    demands = {name: first * amount + (1 - first) * later.get(name, 0.0) for name, amount in filling.items()}
+    demands = {name: misses * amount + (1 - misses) * later.get(name, 0.0) for name, amount in way.demands.items()}
+    demands["cores"] += recoded / speed / _once(report)
     demands["cache"] = costs.get("item_nbytes", 0.0)
     return replace(
         way,
         cache_form=cache_form,
         demands=demands,
         costs={**costs, "pack_seconds": way.costs.get("pack_seconds", 0.0)},  # of what is stored
-        cpu_seconds=first * (way.cpu_seconds + recode_seconds) + (1 - first) * hit,
+        cpu_seconds=misses * way.cpu_seconds + (1 - misses) * hit + recoded,
         recode_seconds=recode_seconds,
     )
 
