@@ -38,7 +38,8 @@ TABLES: dict[str, dict[str, list[str]]] = {
     "arrow": {"": ["pyarrow", "datasets", "polars", "numpy", "pillow"]},
     "mds": {"": ["mosaicml-streaming", "numpy", "pillow"]},
     "tfrecord": {"": ["tensorflow-cpu", "tensorflow-datasets", "numpy", "protobuf"]},
-    "beton": {"": ["torch", "numpy", "opencv-python-headless", "numba", "tqdm", "psutil", "wheel", "setuptools", "unpacked:ffcv"]},
+    "beton": {"": ["torch", "numpy", "pillow", "opencv-python-headless", "numba", "tqdm", "psutil", "wheel", "setuptools",
+                   "unpacked:ffcv"]},
 }
 
 

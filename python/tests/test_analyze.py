@@ -81,7 +81,7 @@ def test_epochs_copying_and_bands_are_measured(report: Report) -> None:
 def test_an_epoch_of_few_batches() -> None:
     def epoch(n: int, batch_size: int, n_accelerators: int = 1, **given: Any) -> float:
         analysis: Any = SimpleNamespace(n_accelerators=n_accelerators)
-        analysis.subject = SimpleNamespace(numbers=range(n), batch_size=batch_size, given=given)
+        analysis.subject = SimpleNamespace(samples=n, batch_size=batch_size, given=given)
         return run._Analysis._epoch(analysis)
 
     assert epoch(12, 8) == 1.5 and epoch(12, 8, drop_last=True) == 1
