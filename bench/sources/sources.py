@@ -85,6 +85,15 @@ def run_source(args: argparse.Namespace, source: str, cores: int, rate: float) -
     return found
 
 
+def cell_of(args: argparse.Namespace, source: str, cores: int, absent: dict[str, str], rate: float) -> dict:
+    """Runs one loader, if it can run. rate: of the emulated accelerator; 0: not known."""
+    if SOURCES[source] in absent:
+        return {"absent": f"did not install: {absent[SOURCES[source]]}"}
+    if source in RECODED and not rate:
+        return {"absent": "penstock has no rate in this round"}
+    return run_source(args, source, cores, rate)
+
+
 def middle(rounds: list[dict]) -> dict:
     """The median of the figures of several rounds; each round is kept."""
     whole = [found for found in rounds if "absent" not in found]
@@ -116,10 +125,7 @@ def measure_all(args: argparse.Namespace) -> dict:
         for cores in args.cores:
             rate = 0.0
             for name in args.sources:
-                reason = f"did not install: {absent[SOURCES[name]]}" if SOURCES[name] in absent else None
-                if not reason and name in RECODED and not rate:
-                    reason = "penstock has no rate in this round"
-                cell = {"absent": reason} if reason else run_source(args, name, cores, rate)
+                cell = cell_of(args, name, cores, absent, rate)
                 if name == "penstock":
                     rate = ACCELERATOR * cell.get("later", 0.0)
                 found.setdefault((name, cores), []).append(runner.said({"source": name, "cores": cores, **cell}))

@@ -1,4 +1,4 @@
-"""Data sets of three kinds for tests of mixtures: packed, a folder, and a tar, each of pictures of its own."""
+"""Data sets of three kinds for tests of mixtures: packed, a folder, and a tar, each of pictures of its own; and loaders of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import penstock as ps
 from conftest import encoded, picture
+from flat import keywords
+from penstock import transforms as T
 
 N = {"packed": 12, "folder": 9, "tar": 7}
+CHAIN = {"image": [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]}
 
 
 def make_sources(place: Path) -> dict[str, Path]:
@@ -24,3 +27,13 @@ def make_sources(place: Path) -> dict[str, Path]:
         for path in sorted((place / "tar-files").rglob("*.png")):
             tar.add(path, path.name)
     return {"packed": place / "packed.pst", "folder": place / "folder-files", "tar": place / "x.tar"}
+
+
+def loader_of(dataset: object, **options: object) -> ps.Loader:
+    given = {"batch_size": 4, "seed": 5, "shuffle": True, "output": "numpy", "num_workers": 1, "cache": None,
+             "transforms": CHAIN, **options}  # fmt: skip
+    return ps.Loader(dataset, **keywords(**given))
+
+
+def batches(loader: ps.Loader) -> list[tuple[list[int], bytes]]:
+    return [(batch["index"].tolist(), batch["image"].tobytes()) for batch in loader]

@@ -12,13 +12,10 @@ import pytest
 
 import penstock as ps
 from conftest import PROGRAM, encoded, memcached, picture
-from flat import keywords
-from mixed_kinds import N, make_sources
-from penstock import transforms as T
+from mixed_kinds import CHAIN, N, batches, loader_of, make_sources
 from penstock.errors import StateError
 
 pytestmark = pytest.mark.skipif(not shutil.which("memcached"), reason="memcached is not installed")
-CHAIN = {"image": [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]}
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +33,6 @@ def servers(tmp_path: Path) -> Iterator[list[str]]:
     names = [tmp_path / name for name in ("a.sock", "b.sock")]
     with memcached(names[0]), memcached(names[1]):
         yield [str(name) for name in names]
-
-
-def loader_of(dataset: object, **options: object) -> ps.Loader:
-    given = {"batch_size": 4, "seed": 5, "shuffle": True, "output": "numpy", "num_workers": 1, "cache": None,
-             "transforms": CHAIN, **options}  # fmt: skip
-    return ps.Loader(dataset, **keywords(**given))
-
-
-def batches(loader: ps.Loader) -> list[tuple[list[int], bytes]]:
-    return [(batch["index"].tolist(), batch["image"].tobytes()) for batch in loader]
 
 
 def reads_of(loader: ps.Loader) -> tuple[list[tuple[list[int], bytes]], int]:

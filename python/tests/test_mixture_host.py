@@ -14,12 +14,9 @@ import pytest
 
 import penstock as ps
 from conftest import PROGRAM, encoded, host_service, picture
-from flat import keywords
-from mixed_kinds import N, make_sources
+from mixed_kinds import N, batches, loader_of, make_sources
 from penstock import transforms as T
 from penstock.errors import StateError, UnsupportedError
-
-CHAIN = {"image": [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]}
 
 
 @pytest.fixture
@@ -31,16 +28,6 @@ def paths(tmp_path: Path) -> dict[str, Path]:
 def socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "s.sock"))
     return tmp_path / "s.sock"
-
-
-def loader_of(dataset: object, **options: object) -> ps.Loader:
-    given = {"batch_size": 4, "seed": 5, "shuffle": True, "output": "numpy", "num_workers": 1, "cache": None,
-             "transforms": CHAIN, **options}  # fmt: skip
-    return ps.Loader(dataset, **keywords(**given))
-
-
-def batches(loader: ps.Loader) -> list[tuple[list[int], bytes]]:
-    return [(batch["index"].tolist(), batch["image"].tobytes()) for batch in loader]
 
 
 def status(socket: Path) -> dict:

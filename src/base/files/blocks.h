@@ -19,7 +19,7 @@ struct psti_block_output {
 };
 
 /* Begins a payload of n_blocks after a header of `header_nbytes`, in an open file that is empty.
- * The header is written as zeros for now. */
+ * Zeros are written in the place of the header, which the caller writes over them in the end. */
 enum pst_status psti_blocks_open(struct psti_block_output *out, struct psti_output *file,
                                  size_t header_nbytes, size_t block_nbytes, uint64_t n_blocks,
                                  struct pst_error *err);
